@@ -1,0 +1,1 @@
+"""accel-env: a compatibility resolver and container builder for accelerators."""
