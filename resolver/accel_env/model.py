@@ -52,6 +52,7 @@ class Need:
     torch: `values` are build labels, `abi` pairs of a property that the torch build provides and what it must be.
     package: `name`; `when` is `always` (it must be there), `present` (only if it is there) or `absent`.
     `soft`: a failure is a warning and makes the candidate second choice. `unknown`: nobody has published the value.
+    `marker`: the need counts only where this PEP 508 marker holds; empty for everywhere on the candidate's platform.
     """
 
     subject: Subject
@@ -65,6 +66,7 @@ class Need:
     when: str = "always"
     soft: bool = False
     unknown: bool = False
+    marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

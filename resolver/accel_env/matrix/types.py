@@ -1,0 +1,163 @@
+"""Frozen values of the matrix that are no candidates: packages, stacks, devices, indexes.
+
+Every `fact` is a full id (`stacks/cuda:driver-12.6`); `Matrix.fact` gives the statement behind it.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Where a package does not exist and what to use instead. `archs` empty: on the whole stack."""
+
+    stack: str
+    text: str
+    fact: str
+    archs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PackageInfo:
+    """A modelled distribution. `module` is the import name that it owns."""
+
+    name: str
+    module: str
+    summary: str
+    absent: tuple[Absent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFloor:
+    """Lowest drivers: `minor` is enough for machine code, `full` also for PTX and every feature."""
+
+    minor: str
+    full: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRule:
+    """Code of `not_from` does not run on `device`, though the plain rule says so, before release `before` (empty: ever)."""
+
+    device: str
+    not_from: tuple[str, ...]
+    before: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchAlias:
+    """Two names of one architecture."""
+
+    a: str
+    b: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverName:
+    """A driver whose version as found matches `match` belongs to the packaged `release`."""
+
+    match: str
+    release: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackRelease:
+    """One release of a stack. `driver_floors`: os -> floors; `driver_allows`: one of the specifiers must hold (no rule: both empty)."""
+
+    version: str
+    driver_floors: Mapping[str, DriverFloor] = field(default_factory=dict)
+    driver_allows: tuple[str, ...] = ()
+    driver_fact: str = ""
+    targets: tuple[str, ...] = ()
+    archs: tuple[str, ...] = ()
+    torch: str = ""
+    sycl: str = ""
+    hip: str = ""
+    fact: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A software stack of one vendor; releases newest first."""
+
+    name: str
+    vendor: str
+    run_args: tuple[str, ...] = ()
+    run_env: Mapping[str, str] = field(default_factory=dict)
+    run_fact: str = ""
+    code_rules: tuple[CodeRule, ...] = ()
+    aliases: tuple[ArchAlias, ...] = ()
+    driver_names: tuple[DriverName, ...] = ()
+    releases: tuple[StackRelease, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """A product. `stack`: the one that serves it where the vendor has several; `unsupported`: why none does."""
+
+    vendor: str
+    name: str
+    arch: str
+    aliases: tuple[str, ...] = ()
+    pci: tuple[str, ...] = ()
+    integrated: bool = False
+    kind: str = ""
+    memory_mib: int | None = None
+    stack: str = ""
+    unsupported: str = ""
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonRelease:
+    """A CPython minor release (`3.12`, `3.14t`)."""
+
+    version: str
+    status: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where files come from. `kind`: `simple`, `flat` or `asset` (`url` then holds `{tag}` and `{file}`)."""
+
+    name: str
+    url: str
+    kind: str
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownConflict:
+    """Two packages, as (name, specifier), that must not be together though no metadata says so."""
+
+    id: str
+    a: tuple[str, str]
+    b: tuple[str, str]
+    why: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named host: `host` has the keys of a host file, devices with name, driver and count."""
+
+    name: str
+    summary: str
+    host: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A known file. `size` in bytes, None when nobody said; `seen` counts independent sources."""
+
+    sha256: str
+    size: int | None
+    seen: int
+    grade: str
+    sources: tuple[str, ...]
