@@ -1,0 +1,180 @@
+"""Where the matrix lives, and its files as plain mappings. The only module that knows YAML.
+
+YAML is read strictly: keys are text and unique, and whatever YAML would read as something else than text, whole number or
+true/false (an unquoted `3.10`, a date, an empty value) is refused with file, line and dotted path.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from accel_env.errors import InputError
+from accel_env.matrix.read import Fault, Faults, dotted
+
+if TYPE_CHECKING:
+    import yaml
+
+    from accel_env.matrix.compiled import Stamp
+
+FOLDERS = ("artifacts", "devices", "packages", "stacks", "torch")
+_WHOLE = frozenset("0123456789")
+
+
+def locate(root: str | None = None) -> str:
+    """The folder of the matrix: the argument, else ACCEL_ENV_MATRIX, else what the wheel carries, else the repository's."""
+    given = root or os.environ.get("ACCEL_ENV_MATRIX", "")
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    repository = os.path.join(os.path.dirname(os.path.dirname(package)), "matrix")
+    for place in (given,) if given else (os.path.join(package, "_matrix"), repository):
+        if os.path.isfile(os.path.join(place, "matrix.yaml")):
+            return os.path.abspath(place)
+    where = given or repository
+    raise InputError("matrix-missing", f"{where} holds no matrix: there is no matrix.yaml in it",
+                     hint="point ACCEL_ENV_MATRIX at the folder `matrix` of the repository, or install the package again")
+
+
+def list_files(root: str) -> tuple[Stamp, ...]:
+    """(relative path with `/`, size in bytes, mtime in ns) of every file of the matrix, sorted by path."""
+    found: list[Stamp] = []
+    for folder in ("", *FOLDERS):
+        ending = ".json" if folder == "artifacts" else ".yaml"
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                for entry in entries:
+                    if entry.name.endswith(ending) and not entry.name.startswith("."):
+                        status = entry.stat()
+                        found.append((f"{folder}/{entry.name}" if folder else entry.name, status.st_size, status.st_mtime_ns))
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            raise unreadable(os.path.join(root, folder), problem) from None
+    return tuple(sorted(found))
+
+
+def unreadable(path: str, problem: OSError) -> InputError:
+    """The error for a file that the system does not let us read."""
+    return InputError("matrix-unreadable", f"{path}: {problem.strerror or problem}", hint="check the path and its permissions")
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a file; InputError where it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+
+
+def digest_of(contents: Mapping[str, bytes]) -> str:
+    """`sha256:` over sorted paths and contents."""
+    import hashlib
+
+    total = hashlib.sha256()
+    for path in sorted(contents):
+        total.update(f"{path}\0{len(contents[path])}\0".encode())
+        total.update(contents[path])
+    return f"sha256:{total.hexdigest()}"
+
+
+def parse_json(content: bytes, file: str, faults: Faults) -> dict[str, object]:
+    """The mapping in a JSON file; what is wrong goes to `faults`."""
+    import json
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            faults.add(file, "", f"the key `{twice}` stands there twice")
+        return found
+
+    try:
+        value = json.loads(content, object_pairs_hook=unique)
+    except ValueError as problem:
+        faults.add(file, "", f"is no JSON: {problem}")
+        return {}
+    if not isinstance(value, dict):
+        faults.add(file, "", "must hold a mapping")
+        return {}
+    return value
+
+
+def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] | None = None) -> dict[str, object]:
+    """The mapping in a YAML file; what is wrong goes to `faults`. `lines`, if given, gets the line of every dotted path."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content)
+    try:
+        node = loader.get_single_node()
+    except (yaml.YAMLError, ValueError) as problem:
+        mark = getattr(problem, "problem_mark", None)
+        what = getattr(problem, "problem", None) or str(problem).splitlines()[0]
+        faults.add(file, "", f"is no YAML: {what}", mark.line + 1 if mark else 0)
+        return {}
+    finally:
+        loader.dispose()
+    if not isinstance(node, yaml.MappingNode):
+        faults.add(file, "", "must hold a mapping")
+        return {}
+    value = _Builder(yaml, file, faults, lines).build(node, "")
+    return value if isinstance(value, dict) else {}
+
+
+class _Builder:
+    """YAML nodes -> dict, list, str, int, bool; nothing else gets through."""
+
+    def __init__(self, module: Any, file: str, faults: Faults, lines: dict[str, int] | None) -> None:
+        self._scalar, self._sequence = module.ScalarNode, module.SequenceNode
+        self._file, self._faults, self._lines = file, faults, lines
+
+    def build(self, node: yaml.Node, path: str) -> object:
+        if self._lines is not None:
+            self._lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, self._scalar):
+            return node.value if node.tag == "tag:yaml.org,2002:str" else self._plain(node, path)
+        if isinstance(node, self._sequence):
+            return [self.build(item, f"{path}[{place}]") for place, item in enumerate(node.value)]
+        found: dict[str, object] = {}
+        for key, item in node.value:
+            if not isinstance(key, self._scalar) or key.tag != "tag:yaml.org,2002:str":
+                self._fault(key, path, f"the key `{getattr(key, 'value', '')}` is not text to YAML: write it in quotes")
+            elif key.value in found:
+                self._fault(key, dotted(path, key.value), f"the key `{key.value}` stands there twice")
+            else:
+                inner = dotted(path, key.value)
+                if self._lines is not None:
+                    self._lines[inner] = key.start_mark.line + 1
+                found[key.value] = self.build(item, inner)
+        return found
+
+    def _plain(self, node: yaml.ScalarNode, path: str) -> object:
+        kind = node.tag.rpartition(":")[2]
+        if kind == "int" and _WHOLE.issuperset(node.value) and (node.value == "0" or node.value[0] != "0"):
+            return int(node.value)
+        if kind == "bool" and node.value in ("true", "false"):
+            return node.value == "true"
+        if kind == "null":
+            self._fault(node, path, "has no value")
+        else:
+            self._fault(node, path, f'YAML reads {node.value} as {kind}, not as text: write "{node.value}"')
+        return node.value
+
+    def _fault(self, node: yaml.Node, path: str, message: str) -> None:
+        self._faults.add(self._file, path, message, node.start_mark.line + 1)
+
+
+def with_lines(faults: list[Fault], contents: Mapping[str, bytes]) -> Iterator[Fault]:
+    """The faults with their lines, found by reading the YAML files once more."""
+    known: dict[str, dict[str, int]] = {}
+    for fault in faults:
+        if fault.line or not fault.file.endswith((".yaml", ".yml")) or fault.file not in contents:
+            yield fault
+            continue
+        if fault.file not in known:
+            known[fault.file] = {}
+            parse_yaml(contents[fault.file], fault.file, Faults(), known[fault.file])
+        path = fault.path
+        while path and path not in known[fault.file]:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        yield Fault(fault.file, fault.path, fault.message, known[fault.file].get(path, 1))
