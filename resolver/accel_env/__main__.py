@@ -1,0 +1,74 @@
+"""`accel-env` and `python -m accel_env`: read the words, run the verb, word every failure, return the exit code."""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from accel_env.errors import AccelEnvError
+
+BUG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141  # the last two as shells report SIGINT and SIGPIPE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns its exit code and raises nothing."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except AccelEnvError as error:
+        return _tell(error, words)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`| head`). stdout gets a new end, or the interpreter complains while closing it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as error:
+        return _bug(error)
+
+
+def _run(words: list[str]) -> int:
+    from accel_env.cli import quick
+
+    # Shells ask for completions through this variable; only typer answers that.
+    if "_ACCEL_ENV_COMPLETE" not in os.environ:
+        read = quick.parse(words)
+        if read is not None:
+            from accel_env.cli.table import Words
+            from accel_env.cli.verbs import verb_module
+
+            verb, given = read
+            return verb_module(verb.words).run(Words(verb, given, words[len(verb.words):]))
+    from accel_env.cli import full
+
+    return full.run(words)
+
+
+def _tell(error: AccelEnvError, words: list[str]) -> int:
+    from accel_env.cli import output
+
+    if "--json" in words:
+        output.error_json(error)
+    else:
+        output.talk(str(error).split("\n"))
+    return error.exit_code
+
+
+def _bug(error: Exception) -> int:
+    if os.environ.get("ACCEL_ENV_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    else:
+        said = " ".join(str(error).split())[:200]
+        print(
+            f"error: bug: {type(error).__name__}: {said}; this is a bug: run it again with ACCEL_ENV_DEBUG=1 "
+            "and report the command and the traceback to the project's issue tracker",
+            file=sys.stderr,
+        )
+    return BUG
+
+
+if __name__ == "__main__":
+    sys.exit(main())

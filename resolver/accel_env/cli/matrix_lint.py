@@ -1,0 +1,19 @@
+"""`matrix lint`: whether the matrix keeps its own rules."""
+from __future__ import annotations
+
+from accel_env.cli.options import JSON, OVERLAY
+from accel_env.cli.table import Verb, Words
+
+VERB = Verb(("matrix", "lint"), "Check the matrix against its rules.", (OVERLAY, JSON), None, "accel-env matrix lint")
+
+
+def run(words: Words) -> int:
+    """Print the problems; 0, or 3 where there is one."""
+    from accel_env import app
+    from accel_env.cli.output import print_answer
+    from accel_env.cli.show_matrix import lint_lines
+    from accel_env.cli.text import items
+
+    answer = app.matrix_lint()
+    print_answer(answer, words.flag("json"), lint_lines)
+    return 3 if items(answer, "problems") else 0

@@ -1,0 +1,52 @@
+"""The options that several verbs share, each written once."""
+from __future__ import annotations
+
+from accel_env.cli.table import Argument, Option
+
+ASKS = Argument(
+    "asks", "ASK", "What must work together, as requirements: torch, 'bitsandbytes>=0.49', flash-attn.", completes="package"
+)
+
+HOST = Option(
+    "host", ("--host",), "A host file written by `detect -o`, or a named profile of the matrix.", "FILE|PROFILE",
+    completes="host",
+)
+DEVICE = Option(
+    "device", ("--device",), "An accelerator by name; repeat for several.", "NAME[:COUNT]", many=True,
+    completes="device",
+)
+DRIVER = Option("driver", ("--driver",), "The driver's version.", "VERSION")
+GLIBC = Option("glibc", ("--glibc",), "The host's glibc; binds with --target venv.", "X.Y")
+ARCH = Option("arch", ("--arch",), "The CPU architecture.", "x86_64|aarch64", choices=("x86_64", "aarch64"))
+
+STACK = Option(
+    "stack", ("--stack",), "Only this stack (or this release of it); `cpu` asks for CPU.", "NAME[-VERSION]",
+    completes="stack",
+)
+PYTHON = Option("python", ("--python",), "Only this Python.", "X.Y", completes="python")
+REQUIREMENTS = Option(
+    "requirements", ("--requirement", "-r"), "Read asks from a requirements file; repeat for several.", "FILE", many=True,
+    completes="path",
+)
+TARGET = Option(
+    "target", ("--target",), "Where it will run; a container brings its own glibc and Python.", "container|venv",
+    choices=("container", "venv"),
+)
+PREFER = Option(
+    "prefer", ("--prefer",), "What to prefer where versions compete.", "lockable|newest|tested",
+    choices=("lockable", "newest", "tested"),
+)
+SOURCE_BUILDS = Option(
+    "source_builds", ("--source-builds",), "Allow packages that have no wheel and are compiled in a builder stage."
+)
+OVERLAY = Option(
+    "overlay", ("--overlay",), "A site's own facts, mirrors and wheels; repeat for several.", "FILE", many=True,
+    completes="path",
+)
+OFFLINE = Option("offline", ("--offline",), "Use no network.")
+
+JSON = Option("json", ("--json",), "Print JSON instead of text.")
+
+DESCRIBE = (HOST, DEVICE, DRIVER, GLIBC, ARCH)
+CHOOSE = (STACK, PYTHON, REQUIREMENTS, TARGET, PREFER, SOURCE_BUILDS, OVERLAY, OFFLINE)
+COMMON = (*DESCRIBE, *CHOOSE, JSON)

@@ -1,0 +1,27 @@
+"""`render ASK... -o DIR`: lock, then write the Dockerfile and what goes with it."""
+from __future__ import annotations
+
+from accel_env.cli.lock import INTO
+from accel_env.cli.options import ASKS, COMMON
+from accel_env.cli.table import Option, Verb, Words
+
+FORMAT = Option("format", ("--format",), "A further output; repeat for several.", "NAME", many=True)
+UNPINNED = Option(
+    "allow_unpinned", ("--allow-unpinned",), "Write a Dockerfile although the base image has no known digest."
+)
+VERB = Verb(
+    ("render",), "Lock, then write the Dockerfile and what goes with it.", (INTO, FORMAT, UNPINNED, *COMMON), ASKS,
+    "accel-env render torch bitsandbytes -o DIR",
+)
+
+
+def run(words: Words) -> int:
+    """Print what was written; errors have the codes of `errors`."""
+    from accel_env import app
+    from accel_env.cli.output import print_answer
+    from accel_env.cli.request import folder, request
+    from accel_env.cli.show_written import written_lines
+
+    answer = app.render(request(words), folder(words), words.many("format"), words.flag("allow_unpinned"))
+    print_answer(answer, words.flag("json"), written_lines)
+    return 0

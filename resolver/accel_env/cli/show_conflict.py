@@ -1,0 +1,59 @@
+"""A refusal as text for people: what clashes, the facts behind it, then what would help, cheapest first."""
+from __future__ import annotations
+
+from accel_env.cli.show_plan import host_line
+from accel_env.cli.text import Json, items, mapping, reason, string, wrap
+
+
+def conflict_lines(answer: Json, columns: int) -> list[str]:
+    """`error: reference`, the clash in one sentence, `because` lines, a blank line, one `hint:` per way out."""
+    conflict = mapping(answer, "conflict")
+    lines = [f"error: {string(conflict, 'reference') or 'no-combination'}"]
+    lines += wrap(_sentence(conflict), columns, "  ")
+    lines += wrap(f"host: {host_line(answer)}", columns, "  ", "    ")
+    for because in items(conflict, "because"):
+        lines += wrap(f"because: {reason(because)}", columns, "  ", "    ")
+    for warning in items(answer, "warnings"):
+        lines += wrap(f"warning: {string(warning, 'message')}", columns, "  ", "    ")
+    hints = [_hint(relaxation) for relaxation in items(conflict, "relaxations")]
+    lines.append("")
+    for hint in hints or ["no single change makes it work; drop or loosen one of the asks"]:
+        lines += wrap(f"hint: {hint}", columns, "", "  ")
+    return lines
+
+
+def _sentence(conflict: Json) -> str:
+    message = string(conflict, "message")
+    if message:
+        return message
+    core = items(conflict, "core")
+    asks = [string(item, "text") for item in core if string(item, "kind") == "ask"]
+    host = [string(item, "text") for item in core if string(item, "kind") != "ask"]
+    if asks and host:
+        return f"{_and(asks)} cannot work with {_and(host)}"
+    return f"{_and(asks or host)} cannot work together" if len(core) > 1 else f"{_and(asks or host)} cannot work"
+
+
+def _hint(relaxation: object) -> str:
+    changes = _and([_change(change) for change in items(relaxation, "change")])
+    gives = ", ".join(f"{name} {version}" for name, version in mapping(relaxation, "gives").items())
+    return f"{changes}: gives {gives}" if gives else changes
+
+
+def _change(change: object) -> str:
+    kind, name, spec = string(change, "kind"), string(change, "name"), string(change, "spec")
+    if kind == "drop":
+        return f"without {name}"
+    if kind == "package":
+        return f"ask for {name}{spec}"
+    if kind == "driver":
+        return f"a {f'{name} ' if name and name != 'driver' else ''}driver {spec}"
+    if kind == "python":
+        return f"Python {spec}"
+    if kind == "stack":
+        return f"--stack {spec or name}"
+    return f"{kind} {' '.join(part for part in (name if name != kind else '', spec) if part)}"
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "what was asked"

@@ -1,0 +1,115 @@
+"""A plan as text for people, from the plan's JSON alone."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accel_env.cli.output import answer_json, answer_text
+from accel_env.cli.text import Json, items, mapping, pairs, quoted, reason, string, table, width, wrap
+
+DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
+
+
+def print_plan(answer: Json, as_json: bool, words: Sequence[str], explained: bool = False) -> int:
+    """Print a plan or a refusal as wanted; returns the exit code: 0, or 4 for a refusal."""
+    refused = string(answer, "status") == "conflict"
+    if as_json:
+        answer_json(answer)
+    elif refused:
+        from accel_env.cli.show_conflict import conflict_lines
+
+        answer_text(conflict_lines(answer, width()))
+    else:
+        answer_text(plan_lines(answer, words, width(), explained))
+    return 4 if refused else 0
+
+
+def plan_lines(plan: Json, words: Sequence[str], columns: int, explained: bool = False) -> list[str]:
+    """The plan: host, picks, how to run it, what to know, and the next command."""
+    lines = [*wrap(f"for {host_line(plan)}", columns, "", "  "), "", *picks_table(plan, columns), "", *_setting(plan, columns)]
+    if explained:
+        lines += _why(plan, columns)
+    lines += _warnings(plan, columns)
+    community = _community(plan)
+    if community and not explained:
+        lines += ["", "* rests on community facts:"]
+        for text in community:
+            lines += wrap(text, columns, "  ", "    ")
+    outside = items(plan, "outside")
+    if outside:
+        names = ", ".join(string(one, "text") or string(one, "name") or str(one) for one in outside)
+        lines += ["", *wrap(f"outside the matrix, closed by uv at lock time: {names}", columns, "", "  ")]
+    return [*lines, "", f"next: {quoted(('accel-env', 'lock', *words, '-o'))} DIR"]
+
+
+def host_line(answer: Json) -> str:
+    """The machine in one line: accelerators with architecture and driver, os, CPU, glibc."""
+    host = mapping(answer, "host")
+    devices: dict[str, int] = {}
+    for device in items(host, "devices"):
+        known = [string(device, "arch"), f"driver {string(device, 'driver')}" if string(device, "driver") else ""]
+        text = f"{string(device, 'name')} ({', '.join(part for part in known if part)})"
+        devices[text] = devices.get(text, 0) + 1
+    named = [text if count == 1 else f"{count} x {text}" for text, count in devices.items()] or ["no accelerator"]
+    glibc = f"glibc {string(host, 'glibc')}" if string(host, "glibc") else ""
+    return ", ".join(part for part in (*named, f"{string(host, 'os')} {string(host, 'arch')}".strip(), glibc) if part)
+
+
+def picks_table(plan: Json, columns: int) -> list[str]:
+    """One aligned row per pick; a star marks what rests on a community fact."""
+    rows = []
+    for name, pick in mapping(plan, "picks").items():
+        star = " *" if _community_of(pick) else ""
+        rows.append(
+            (name, string(pick, "version"), string(pick, "build"), string(pick, "index"), string(pick, "evidence") + star)
+        )
+    return table(("package", "version", "build", "index", "evidence"), rows, columns)
+
+
+def _setting(plan: Json, columns: int) -> list[str]:
+    image = string(plan, "image", "ref")
+    digest = string(plan, "image", "digest")
+    env = [f"{key}={value}" for key, value in mapping(plan, "env").items()]
+    args = tuple(str(arg) for arg in items(plan, "run_args"))
+    flags = tuple(part for pair in env for part in ("-e", pair))
+    rows = [
+        ("python", string(plan, "python")),
+        ("stack", f"{string(plan, 'stack', 'name')} {string(plan, 'stack', 'version')}".strip()),
+        ("image", f"{image}@{digest[:DIGEST_SHOWN]}" if digest else f"{image} (not pinned)" if image else ""),
+        ("env", quoted(env)),
+        ("run", quoted(("docker", "run", "--rm", *args, *flags)) + " IMAGE" if image else ""),
+    ]
+    return pairs(rows, columns)
+
+
+def _warnings(plan: Json, columns: int) -> list[str]:
+    lines: list[str] = []
+    for warning in items(plan, "warnings"):
+        source = string(warning, "source")
+        text = string(warning, "message") + (f" ({source})" if source else "")
+        lines += ["", f"warning: {string(warning, 'rule')}", *wrap(text, columns, "  ")]
+    return lines
+
+
+def _why(plan: Json, columns: int) -> list[str]:
+    lines: list[str] = []
+    for name, pick in mapping(plan, "picks").items():
+        lines += ["", f"why {name} {string(pick, 'version')} {string(pick, 'build')}"]
+        for because in items(pick, "because"):
+            need = string(because, "need")
+            lines += wrap(f"{need}: {reason(because)}" if need else reason(because), columns, "  ", "    ")
+    told = items(plan, "explanation")
+    if told:
+        lines += ["", "how it was chosen"]
+        for one in told:
+            lines += wrap(reason(one) if string(one, "text") else str(one), columns, "  ", "    ")
+    return lines
+
+
+def _community(plan: Json) -> list[str]:
+    return [
+        f"{name}: {reason(because)}" for name, pick in mapping(plan, "picks").items() for because in _community_of(pick)
+    ]
+
+
+def _community_of(pick: object) -> list[object]:
+    return [because for because in items(pick, "because") if string(because, "grade") == "community"]

@@ -1,0 +1,25 @@
+"""Where each verb lives. A verb's file is imported only when that verb, the help or a completion needs it."""
+from __future__ import annotations
+
+from typing import cast
+
+from accel_env.cli.table import VerbModule
+
+# In the order of the help.
+MODULES = {
+    ("detect",): "accel_env.cli.detect",
+    ("resolve",): "accel_env.cli.resolve",
+    ("explain",): "accel_env.cli.explain",
+    ("lock",): "accel_env.cli.lock",
+    ("render",): "accel_env.cli.render",
+    ("matrix", "show"): "accel_env.cli.matrix_show",
+    ("matrix", "lint"): "accel_env.cli.matrix_lint",
+    ("matrix", "stats"): "accel_env.cli.matrix_stats",
+}
+GROUPS = {"matrix": "Look into what accel-env knows."}
+
+
+def verb_module(words: tuple[str, ...]) -> VerbModule:
+    """The module of one verb, imported now."""
+    # __import__ with a fromlist is importlib.import_module without importing importlib.
+    return cast(VerbModule, __import__(MODULES[words], fromlist=["run"]))
