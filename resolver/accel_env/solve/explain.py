@@ -1,0 +1,150 @@
+"""Words for needs: why a pick fits, why a candidate is out, what stands in for a package that does not exist here."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from accel_env.model import Because, Candidate, Device, Need, Subject
+from accel_env.solve.versions import allows, best_tag
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+    from accel_env.solve.ground import Ground
+    from accel_env.solve.prune import Field
+
+TRIVIAL = (Subject.OS, Subject.CPU, Subject.STACK)
+
+
+def because(matrix: Matrix, need: str, text: str, fact_id: str) -> Because:
+    """A reason with its fact; a missing fact id is the text's own ground (asks)."""
+    if not fact_id:
+        return Because(need, text, "", "", "")
+    fact = matrix.fact(fact_id)
+    return Because(need, text, fact.id, fact.source, fact.grade, fact.doubt)
+
+
+def need_text(need: Need, candidate: Candidate) -> str:
+    """What a candidate asks, in one clause: `needs glibc >= 2.28`."""
+    label = candidate.label
+    subject = need.subject
+    if need.unknown:
+        return f"{label}: {subject.value if subject is Subject.ARCH else 'publication'} unknown"
+    if subject is Subject.ARCH:
+        if need.lacks and not need.values:
+            return f"{label} lacks library kernels for {', '.join(need.lacks)}"
+        code = ", ".join(need.values) or "nothing"
+        return f"{label} has code for {code}" + (f" and compiles at run time for {', '.join(need.jit)}" if need.jit else "")
+    if subject is Subject.PYTHON:
+        tags = f"wheels for {', '.join(need.values)}" if need.values else ""
+        return f"{label} has {tags}" if tags else f"{label} needs Python {need.allows}"
+    if subject is Subject.TORCH:
+        parts = [f"torch {need.allows}".strip(), *(f"build {b}" for b in need.values[:4]), *(f"{k} {v}" for k, v in need.abi)]
+        return f"{label} needs {' with '.join(parts[:2])}{''.join(', ' + p for p in parts[2:])}"
+    if subject is Subject.PACKAGE:
+        return _package_text(need, label)
+    if subject is Subject.STACK:
+        return f"{label} is for {', '.join(need.values)}"
+    if subject in (Subject.OS, Subject.CPU):
+        return f"{label} is for {', '.join(need.values)}"
+    wanted = " or ".join(need.values) if need.values else need.allows
+    names = {Subject.DRIVER: "driver", Subject.LIBC: "glibc", Subject.LIBSTDCXX: "GLIBCXX", Subject.KERNEL: "kernel"}
+    return f"{label} needs {names.get(subject, subject.value)} {wanted}"
+
+
+def _package_text(need: Need, label: str) -> str:
+    if need.when == "absent":
+        return f"{label} cannot be beside {need.name} {need.allows}".rstrip()
+    if not need.allows and need.name == label.split(" ", 1)[0]:
+        return f"{label} is a source build"
+    return f"{label} needs {need.name} {need.allows}".rstrip() + (" if it is there" if need.when == "present" else "")
+
+
+def pick_reasons(field: Field, candidate: Candidate, python: str, jit: bool) -> tuple[Because, ...]:
+    """Why a pick works here: one line per need that says something about this host or the other picks."""
+    matrix, ground = field.matrix, field.ground
+    rows = []
+    for need in candidate.needs:
+        if need.subject in TRIVIAL or need.unknown or need.soft or need.when != "always":
+            continue
+        text = _met_text(need, candidate, ground, python, jit)
+        if text:
+            rows.append(because(matrix, need.subject.value, text, need.fact))
+    driver = ground.driver_need(candidate.stack, full=jit) if candidate.module == "torch" and ground.devices else None
+    if driver:
+        rows.append(because(matrix, "driver", driver_text(ground, candidate.stack, jit), driver.fact))
+    rows.append(because(matrix, "build", f"{candidate.label} is published on {candidate.index}", candidate.fact))
+    return tuple(rows)
+
+
+def driver_text(ground: Ground, stack: str, jit: bool) -> str:
+    """How the driver meets a stack release's rule."""
+    need = ground.driver_need(stack, full=jit)
+    assert need is not None
+    have = ", ".join(dict.fromkeys(d.driver for d in ground.devices if d.driver)) or "an unknown driver"
+    wanted = " or ".join(need.values) if need.values else need.allows
+    if need.values or jit:
+        return f"{stack} needs driver {wanted}; this host has {have}"
+    strength = "every feature" if ground.fully_supported(stack) else "machine code only (minor-version compatibility)"
+    return f"{stack} needs driver {wanted}; this host has {have}: {strength}"
+
+
+def _met_text(need: Need, candidate: Candidate, ground: Ground, python: str, jit: bool) -> str:
+    subject = need.subject
+    if subject is Subject.ARCH:
+        if not ground.devices or (need.lacks and not need.values):
+            return ""
+        how = "compiled at run time" if jit else "machine code"
+        return f"{how} for {_devices(ground.devices)}: built for {', '.join((*need.values, *need.jit))}"
+    if subject is Subject.PYTHON:
+        tag = best_tag(need.values, python)
+        return f"Python {python} takes the {tag} wheel" if tag else f"Python {need.allows}"
+    if subject is Subject.LIBC and ground.libc:
+        return f"needs glibc {need.allows}; there is {ground.libc}"
+    if subject is Subject.LIBSTDCXX and ground.libstdcxx:
+        return f"needs GLIBCXX {need.allows}; there is {ground.libstdcxx}"
+    if subject in (Subject.TORCH, Subject.PACKAGE):
+        return need_text(need, candidate)
+    return ""
+
+
+def _devices(devices: Iterable[Device]) -> str:
+    return ", ".join(dict.fromkeys(f"{d.name or d.arch} ({d.arch})" for d in devices))
+
+
+def stand_ins(field: Field, name: str) -> tuple[Because, ...]:
+    """What the matrix says about a package that does not exist on the active stack, for these devices."""
+    if name not in field.matrix.package_names():
+        return ()
+    archs = {d.arch for d in field.ground.devices}
+    rows = []
+    for absent in field.matrix.package(name).absent:
+        narrowed = getattr(absent, "archs", ())
+        if absent.stack == field.ground.stack_name and (not narrowed or archs & set(narrowed)):
+            rows.append(because(field.matrix, "instead", absent.text, absent.fact))
+    return tuple(rows)
+
+
+def stack_answer(field: Field) -> tuple[Because, ...]:
+    """What the matrix says about a stack that it cannot serve, and about kinds of device that plain wheels do not serve."""
+    stack = field.ground.stack
+    rows = []
+    answer = getattr(stack, "answer", None)
+    if stack is not None and answer is not None:
+        rows.append(because(field.matrix, "stack", answer.text, answer.fact))
+    for rule in getattr(stack, "kind_rules", ()) or ():
+        if any(d.kind == rule.kind for d in field.ground.devices):
+            rows.append(because(field.matrix, "device", rule.text, rule.fact))
+    return tuple(rows)
+
+
+def why_not(field: Field, name: str, spec: str, build: str) -> list[tuple[Candidate, Because, str]]:
+    """Every candidate of a name inside a spec that is out by itself: (candidate, reason, what was met)."""
+    rows = []
+    for slot in field.slots.values():
+        for entry in slot.entries:
+            candidate = entry.candidate
+            if candidate.name != name or not allows(spec, candidate.version) or (build and candidate.build != build):
+                continue
+            for failure in entry.verdict.failures:
+                rows.append((candidate, because(field.matrix, failure.need.subject.value, need_text(failure.need, candidate), failure.need.fact), failure.met))
+    return rows

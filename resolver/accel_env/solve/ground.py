@@ -1,0 +1,292 @@
+"""What a host and a policy say about one candidate alone: which of its needs fail, and on whose account.
+
+Every failure is charged to *items*: the asks and host facts that a user could change. A charge is a mask of items that make the
+failure together; a candidate is out as long as all items of one charge are in force. So any subset of the items can be tried
+without judging anything again.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accel_env.model import Candidate, Device, Host, Need, Policy, Subject
+from accel_env.solve.versions import allows, split_stack, stack_fits
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+    from accel_env.matrix.types import Stack, StackRelease
+    from accel_env.vendors import Vendor
+
+ALWAYS = 1
+SOURCE_RANK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A thing that the user could change: an ask or a fact about the host. `bit` is its place in failure masks."""
+
+    kind: str
+    key: str
+    text: str
+    bit: int
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A need that is not met, what it met instead, and the charges: each alone is enough to fail it."""
+
+    need: Need
+    met: str
+    charges: tuple[int, ...]
+
+    def holds(self, active: int) -> bool:
+        """True when the need fails under the items of `active`."""
+        return any(charge & active == charge for charge in self.charges)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Everything static about one candidate. `jit`: runs, but through just-in-time compilation."""
+
+    failures: tuple[Failure, ...]
+    soft: tuple[Failure, ...]
+    jit: bool
+
+    @property
+    def charges(self) -> tuple[int, ...]:
+        """All charges, each once."""
+        return tuple(dict.fromkeys(c for failure in self.failures for c in failure.charges))
+
+
+class Ground:
+    """The host as the needs see it. Build one per problem; `judge` is pure after that."""
+
+    def __init__(self, matrix: Matrix, host: Host, devices: Sequence[Device], policy: Policy, items: Sequence[Item]) -> None:
+        from accel_env.vendors import vendors
+
+        self.matrix = matrix
+        self.host = host
+        self.devices = tuple(devices)
+        self.policy = policy
+        self.bits = {item.key: item.bit for item in items}
+        self.stacks = matrix.stacks()
+        self.stack_name = active_stack(matrix, devices, policy)
+        self.stack: Stack | None = self.stacks.get(self.stack_name)
+        self.vendor: Vendor | None = vendors().get(self.stack.vendor) if self.stack else None
+        self.libc, self.libstdcxx = self._base()
+        self._arch: dict[tuple[Need, str], tuple[Failure | None, bool]] = {}
+        self._simple: dict[Need, Failure | None] = {}
+        self._rules: dict[tuple[str, bool], list[Failure]] = {}
+        self._driver: dict[tuple[str, bool], Failure | None] = {}
+
+    def _base(self) -> tuple[str, str]:
+        """glibc and GLIBCXX levels that bind: the host's in a venv, the lowest default image's in a container."""
+        if self.policy.target == "venv":
+            return (self.host.libc if self.host.libc_family in ("", "glibc") else "0"), self.host.libstdcxx
+        images = [i for i in self.matrix.images() if i.default]
+        floor = min((i.libc for i in images if i.libc), key=lambda v: [int(n) for n in v.split(".")], default="")
+        cxx = min((i.libstdcxx for i in images if i.libstdcxx), key=lambda v: [int(n) for n in v.split(".")], default="")
+        return floor, cxx
+
+    def _bit(self, key: str) -> int:
+        return self.bits.get(key, ALWAYS)
+
+    def _charge(self, key: str) -> tuple[int, ...]:
+        return (self._bit(key),)
+
+    def _each_device(self) -> tuple[int, ...]:
+        return tuple(self._bit(f"device:{n}") for n in range(len(self.devices))) or self._charge("none")
+
+    def judge(self, candidate: Candidate) -> Verdict:
+        """All static needs of a candidate against this host."""
+        hard: list[Failure] = []
+        soft: list[Failure] = []
+        failure = self._stack(candidate)
+        if failure:
+            return Verdict((failure,), (), False)
+        if candidate.rank >= SOURCE_RANK and not self.policy.source_builds:
+            hard.append(Failure(Need(Subject.PACKAGE, candidate.fact, name=candidate.name), "a source build, picked only when asked for", (ALWAYS,)))
+        if candidate.stack:
+            hard += self._host_rules(candidate)
+        jit = False
+        for need in candidate.needs:
+            failure, by_jit = self._need(need, candidate)
+            jit = jit or by_jit
+            if failure:
+                (soft if need.soft else hard).append(failure)
+        failure = self._driver_of(candidate, jit)
+        if failure:
+            hard.append(failure)
+        return Verdict(tuple(hard), tuple(soft), jit)
+
+    def _need(self, need: Need, candidate: Candidate) -> tuple[Failure | None, bool]:
+        if need.unknown and need.subject is not Subject.ARCH:
+            return Failure(need, "nobody has published it", (ALWAYS,)), False
+        if need.subject is Subject.ARCH:
+            key = (need, candidate.stack)
+            if key not in self._arch:
+                self._arch[key] = self._arch_of(need, candidate)
+            return self._arch[key]
+        if need not in self._simple:
+            self._simple[need] = self._simple_need(need)
+        return self._simple[need], False
+
+    def _simple_need(self, need: Need) -> Failure | None:
+        host = self.host
+        subject = need.subject
+        if subject is Subject.OS:
+            return None if host.os in need.values else Failure(need, f"this host runs {host.os}", self._charge("os"))
+        if subject is Subject.CPU:
+            return None if host.arch in need.values else Failure(need, f"this host is {host.arch}", self._charge("cpu"))
+        if subject is Subject.LIBC and self.libc and self.stack_name != "gaudi":
+            where = "this host has" if self.policy.target == "venv" else "the base image has"
+            return None if allows(need.allows, self.libc) else Failure(need, f"{where} glibc {self.libc}", self._charge("libc"))
+        if subject is Subject.LIBSTDCXX and self.libstdcxx:
+            fine = allows(need.allows, self.libstdcxx)
+            return None if fine else Failure(need, f"libstdc++ here goes up to GLIBCXX_{self.libstdcxx}", self._charge("libstdcxx"))
+        if subject is Subject.KERNEL and host.kernel:
+            kernel = host.kernel.split("-", 1)[0]
+            return None if allows(need.allows, kernel) else Failure(need, f"this host runs kernel {host.kernel}", self._charge("kernel"))
+        if subject is Subject.DRIVER:
+            return self._driver_need(need)
+        return None
+
+    def _stack(self, candidate: Candidate) -> Failure | None:
+        stack = candidate.stack
+        if not stack:
+            return None
+        need = Need(Subject.STACK, candidate.fact, values=(stack,))
+        name, _ = split_stack(stack)
+        if name != self.stack_name:
+            if self.policy.stack and split_stack(self.policy.stack)[0] == self.stack_name:
+                return Failure(need, f"--stack {self.policy.stack} was asked for", self._charge("stack"))
+            names = ", ".join(d.name or d.arch for d in self.devices) or "no accelerator on this host"
+            return Failure(need, f"the stack of {names} is {self.stack_name or 'none'}" if self.devices else names, self._each_device())
+        if candidate.module == "torch" and self.policy.stack and not stack_fits(self.policy.stack, stack):
+            return Failure(need, f"--stack {self.policy.stack} was asked for", self._charge("stack"))
+        return None
+
+    def _host_rules(self, candidate: Candidate) -> list[Failure]:
+        """What the stack says about devices whatever the build: kinds that its indexes do not serve, drivers that dropped an architecture."""
+        stack = self.stack
+        if stack is None or not self.devices:
+            return []
+        image = candidate.index == "image"
+        key = (candidate.stack, image)
+        if key not in self._rules:
+            rows: list[Failure] = []
+            for index, device in enumerate(self.devices):
+                bit = self._bit(f"device:{index}")
+                for rule in () if image else stack.kind_rules:
+                    if rule.kind == device.kind and (not rule.archs or device.arch in rule.archs):
+                        rows.append(Failure(Need(Subject.STACK, rule.fact, values=(candidate.stack,)), f"this host has {_named(device)}: {rule.text}", (bit,)))
+                driver = self.driver(device)
+                for drop in stack.arch_drivers:
+                    if device.arch in drop.archs and driver[:1].isdigit() and not allows(f"<{drop.below}", driver):
+                        need = Need(Subject.DRIVER, drop.fact, allows=f"<{drop.below}")
+                        rows.append(Failure(need, f"driver {device.driver} has dropped {_named(device)}", (bit | self._bit("driver"),)))
+                release = self.release(candidate.stack)
+                if release and release.archs and device.arch not in release.archs:
+                    rows.append(Failure(Need(Subject.ARCH, release.fact, values=release.archs), f"this host has {_named(device)}", (bit,)))
+            self._rules[key] = rows
+        return self._rules[key]
+
+    def _arch_of(self, need: Need, candidate: Candidate) -> tuple[Failure | None, bool]:
+        if not self.devices or self.vendor is None or self.stack is None:
+            return None, False
+        release = split_stack(candidate.stack)[1]
+        charges: list[int] = []
+        missed, jit = [], False
+        for index, device in enumerate(self.devices):
+            how = "" if need.unknown else self._runs(need, device, release)
+            jit = jit or how == "jit"
+            if not how:
+                charges.append(self._bit(f"device:{index}"))
+                missed.append(_named(device))
+        if not charges:
+            return None, jit
+        said = f"this host has {' and '.join(dict.fromkeys(missed))}"
+        return Failure(need, f"nobody has published the list; {said}" if need.unknown else said, tuple(charges)), False
+
+    def _runs(self, need: Need, device: Device, release: str) -> str:
+        assert self.vendor is not None and self.stack is not None
+        if need.lacks and not need.values and not need.jit:
+            return "" if device.arch in need.lacks else "native"
+        return self.vendor.runs(need, device.arch, self.stack, release)
+
+    def _driver_of(self, candidate: Candidate, jit: bool) -> Failure | None:
+        """The stack's own driver rule: the minor floor for machine code, the full floor once something is compiled at run time."""
+        key = (candidate.stack, jit)
+        if key not in self._driver:
+            self._driver[key] = self._floor(candidate.stack, jit)
+        return self._driver[key]
+
+    def _floor(self, stack: str, jit: bool) -> Failure | None:
+        plain = self.driver_need(stack, full=False)
+        failure = self._driver_need(plain) if plain else None
+        full = self.driver_need(stack, full=True) if jit else None
+        if failure or full is None:
+            return failure
+        failure = self._driver_need(full)
+        if failure is None or ALWAYS in failure.charges:
+            return failure
+        # without the device that must compile at run time the lower floor would do
+        return Failure(failure.need, failure.met, tuple(self._bit("driver") | device for device in self._each_device()))
+
+    def driver_need(self, stack: str, *, full: bool) -> Need | None:
+        """The driver need of a stack release on this host's os; None where the stack has no driver rule."""
+        release = self.matrix.stack_release(stack) if "-" in stack else None
+        if release is None:
+            return None
+        if release.driver_allows:
+            return Need(Subject.DRIVER, release.driver_fact, values=release.driver_allows)
+        floor = release.driver_floors.get(self.host.os)
+        wanted = (floor.full if full else floor.minor) if floor else ""
+        if floor is None or not wanted:
+            return Need(Subject.DRIVER, release.driver_fact, unknown=True) if floor else None
+        return Need(Subject.DRIVER, release.driver_fact, allows=f">={wanted}")
+
+    def _driver_need(self, need: Need) -> Failure | None:
+        if need.unknown:
+            return Failure(need, "nobody has published the floor", (ALWAYS,)) if self.devices else None
+        for device in self.devices:
+            driver = self.driver(device)
+            if not driver or not driver[0].isdigit():
+                continue
+            specs = need.values or (need.allows,)
+            if not any(allows(spec, driver) for spec in specs):
+                return Failure(need, f"this host has driver {device.driver}", self._charge("driver"))
+        return None
+
+    def driver(self, device: Device) -> str:
+        """The packaged driver release of a device, comparable; empty when unknown."""
+        if not device.driver or self.vendor is None or self.stack is None:
+            return ""
+        return self.vendor.normalise_driver(device.driver, self.stack)
+
+    def fully_supported(self, stack: str) -> bool:
+        """True when every device's driver meets the full floor of the stack release, or nothing is known against it."""
+        need = self.driver_need(stack, full=True)
+        return need is None or self._driver_need(need) is None
+
+    def release(self, stack: str) -> StackRelease | None:
+        """The stack release behind a candidate's stack."""
+        return self.matrix.stack_release(stack) if "-" in stack else None
+
+
+def _named(device: Device) -> str:
+    return f"{device.name} ({device.arch})" if device.name and device.name != device.arch else device.arch
+
+
+def active_stack(matrix: Matrix, devices: Sequence[Device], policy: Policy) -> str:
+    """The stack name that binds: the one asked for, else the vendor's of the chosen devices, else `cpu`."""
+    if policy.stack:
+        return split_stack(policy.stack)[0]
+    if not devices:
+        return "cpu"
+    for name, stack in matrix.stacks().items():
+        if stack.vendor == devices[0].vendor:
+            return name
+    return devices[0].vendor

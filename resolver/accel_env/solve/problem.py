@@ -1,0 +1,143 @@
+"""`state`: a host, asks and a policy become a problem with one set of devices; `items_of` lists what could be changed."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from accel_env.errors import UsageError
+from accel_env.model import Ask, Device, Host, Nogood, Policy, Problem
+from accel_env.solve.ground import Item, active_stack
+from accel_env.solve.versions import split_stack
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+
+_NAME = re.compile(r"[-_.]+")
+
+
+def normalise(name: str) -> str:
+    """The normalised form of a distribution name."""
+    return _NAME.sub("-", name).lower()
+
+
+def parse_ask(text: str, origin: str) -> Ask:
+    """A PEP 508 requirement as an ask; raises UsageError (argument) with the text and what is expected."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        problem = str(error).splitlines()[0]
+        raise UsageError("bad-requirement", f"{origin}: {text!r} is no requirement: {problem}",
+                         hint="write a name and a version range, for example 'torch>=2.9,<2.12'") from None
+    if requirement.url:
+        raise UsageError("bad-requirement", f"{origin}: {text!r} names a URL; the matrix picks files itself",
+                         hint=f"write {requirement.name!r}, or add the file in an overlay")
+    return Ask(normalise(requirement.name), str(requirement.specifier), tuple(sorted(requirement.extras)), text.strip(), origin)
+
+
+def merge(asks: Iterable[Ask]) -> tuple[Ask, ...]:
+    """The same asks without exact repetitions, in order."""
+    seen: dict[tuple[str, str, tuple[str, ...]], Ask] = {}
+    for ask in asks:
+        seen.setdefault((ask.name, ask.specifier, ask.extras), ask)
+    return tuple(seen.values())
+
+
+def state(host: Host, asks: Sequence[Ask], policy: Policy, matrix: Matrix, nogoods: tuple[Nogood, ...] = ()) -> Problem:
+    """The problem to solve. Of several vendors one set of devices is chosen: discrete before integrated, then the larger set.
+
+    Raises UsageError for a stack name or Python that the matrix has never heard of.
+    """
+    _check_policy(policy, matrix)
+    devices, ignored = choose_devices(host, policy, matrix)
+    return Problem(host, devices, merge(asks), policy, ignored, nogoods)
+
+
+def _check_policy(policy: Policy, matrix: Matrix) -> None:
+    if policy.stack:
+        name, version = split_stack(policy.stack)
+        stack = matrix.stacks().get(name)
+        if stack is None:
+            raise UsageError("unknown-stack", f"--stack {policy.stack}: there is no stack {name!r}",
+                             hint=f"one of: {', '.join(matrix.stacks())}")
+        releases = [r.version for r in stack.releases]
+        if version and not any(r == version or r.startswith(version + ".") for r in releases):
+            raise UsageError("unknown-stack", f"--stack {policy.stack}: {name} has no release {version}",
+                             hint=f"known: {', '.join(releases)}")
+    if policy.python and not re.fullmatch(r"\d+\.\d+t?", policy.python):
+        raise UsageError("bad-python", f"--python {policy.python!r} is no Python version", hint="write X.Y, for example 3.12")
+
+
+def choose_devices(host: Host, policy: Policy, matrix: Matrix) -> tuple[tuple[Device, ...], tuple[tuple[Device, str], ...]]:
+    """(devices that the plan must serve, devices left out with the reason)."""
+    wanted = ""
+    if policy.stack:
+        wanted = matrix.stacks()[split_stack(policy.stack)[0]].vendor
+    groups: dict[str, list[Device]] = {}
+    for device in host.devices:
+        groups.setdefault(device.vendor, []).append(device)
+    discrete = {v: [d for d in ds if not d.integrated] for v, ds in groups.items()}
+    if policy.stack:
+        chosen = discrete.get(wanted) or groups.get(wanted, [])
+        why = f"not served by --stack {policy.stack}"
+    else:
+        pool = {v: ds for v, ds in discrete.items() if ds} or groups
+        served = {s.vendor for s in matrix.stacks().values() if s.releases}
+        chosen = max(pool.values(), key=lambda ds: (ds[0].vendor in served, len(ds), sum(d.memory_mib or 0 for d in ds)), default=[])
+        why = f"the {chosen[0].vendor} set was chosen; name another with --stack or --device" if chosen else ""
+    ignored = []
+    for device in host.devices:
+        if device not in chosen:
+            same = bool(chosen) and device.vendor == chosen[0].vendor
+            ignored.append((device, "integrated, beside a discrete one" if device.integrated and (same or chosen) else why))
+    return tuple(chosen), tuple(ignored)
+
+
+def pythons_of(problem: Problem, matrix: Matrix) -> tuple[str, ...]:
+    """The Pythons to try, best first: the one that binds, else those with a default base image, else all of the matrix."""
+    policy, host = problem.policy, problem.host
+    if policy.python:
+        return (policy.python,)
+    if policy.target == "venv" and host.python:
+        return (python_minor(host.python),)
+    order = [p.version for p in matrix.pythons()]
+    if policy.target == "venv":
+        return tuple(p for p in order if not p.endswith("t"))
+    if active_stack(matrix, problem.devices, policy) in {split_stack(i.stack)[0] for i in matrix.images() if i.stack and not i.default and i.torch}:
+        return tuple(p for p in order if not p.endswith("t"))
+    based = {i.python for i in matrix.images() if i.default}
+    return tuple(p for p in order if p in based)
+
+
+def python_minor(text: str) -> str:
+    """`3.12.4` -> `3.12`, `3.14.0t` -> `3.14t`."""
+    threaded = text.endswith("t")
+    return ".".join(text.rstrip("t").split(".")[:2]) + ("t" if threaded else "")
+
+
+def items_of(problem: Problem) -> tuple[Item, ...]:
+    """Asks and host facts as items, one bit each; bit 1 is kept for what nobody can change."""
+    policy, host = problem.policy, problem.host
+    rows: list[tuple[str, str, str, int]] = [("ask", f"ask:{i}", a.text or a.name, i) for i, a in enumerate(problem.asks)]
+    for index, device in enumerate(problem.devices):
+        rows.append(("host", f"device:{index}", f"device {device.name or device.arch} ({device.arch})", index))
+    if not problem.devices:
+        rows.append(("host", "none", "no accelerator on this host", 0))
+    drivers = list(dict.fromkeys(d.driver for d in problem.devices if d.driver))
+    if drivers:
+        rows.append(("host", "driver", f"driver {', '.join(drivers)}", 0))
+    if policy.stack:
+        rows.append(("host", "stack", f"stack {policy.stack} ({policy.stack.replace('-', ' ').upper()})", 0))
+    if policy.python or (policy.target == "venv" and host.python):
+        rows.append(("host", "python", f"Python {policy.python or python_minor(host.python)}", 0))
+    if policy.target == "venv":
+        if host.libc:
+            rows.append(("host", "libc", f"{host.libc_family or 'glibc'} {host.libc}", 0))
+        if host.libstdcxx:
+            rows.append(("host", "libstdcxx", f"libstdc++ GLIBCXX_{host.libstdcxx}", 0))
+    if host.kernel:
+        rows.append(("host", "kernel", f"kernel {host.kernel}", 0))
+    rows += [("host", "os", f"os {host.os}", 0), ("host", "cpu", f"cpu {host.arch}", 0)]
+    return tuple(Item(kind, key, text, 1 << (n + 1), index) for n, (kind, key, text, index) in enumerate(rows))
