@@ -188,6 +188,13 @@ class Row:
                 self._faults.add(self.file, path, f"must be a mapping, is {kind_of(item)}")
         return found
 
+    def one_or_more(self, key: str) -> list[Row]:
+        """The mapping under a key, or the mappings in the list there; empty where the key is missing."""
+        if isinstance(self._data.get(key), Mapping):
+            inner = self.maybe(key)
+            return [inner] if inner else []
+        return self.rows(key)
+
     def keyed(self, key: str, *, required: bool = False) -> dict[str, Row]:
         """The mappings in the mapping under a key, by name; empty where the key is missing."""
         row = self.maybe(key, required=required)

@@ -30,7 +30,7 @@ class PackageInfo:
 
 @dataclass(frozen=True, slots=True)
 class DriverFloor:
-    """Lowest drivers: `minor` is enough for machine code, `full` also for PTX and every feature."""
+    """Lowest drivers: `minor` is enough for machine code, `full` also for PTX and every feature (empty: unpublished)."""
 
     minor: str
     full: str
@@ -65,8 +65,62 @@ class DriverName:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchDriver:
+    """Drivers from `below` on have dropped the devices of these architectures."""
+
+    archs: tuple[str, ...]
+    below: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardCompat:
+    """Kinds of device on which the vendor's compat package lets these older driver branches run a newer toolkit."""
+
+    kinds: tuple[str, ...]
+    branches: tuple[str, ...]
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindRule:
+    """Devices of a kind that builds from the indexes do not serve; `archs` limits the rule, empty: all of the kind."""
+
+    kind: str
+    archs: tuple[str, ...]
+    text: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class InboxKernel:
+    """The kernels whose own driver serves these architectures."""
+
+    archs: tuple[str, ...]
+    allows: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """What holds for the kernel's own driver, which shows the kernel's version."""
+
+    text: str
+    fact: str
+    kernels: tuple[InboxKernel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to say where the matrix holds no build for a stack."""
+
+    text: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
 class StackRelease:
-    """One release of a stack. `driver_floors`: os -> floors; `driver_allows`: one of the specifiers must hold (no rule: both empty)."""
+    """One release of a stack. `driver_floors`: os -> floors; `driver_allows`: one of these must hold; both empty: no rule."""
 
     version: str
     driver_floors: Mapping[str, DriverFloor] = field(default_factory=dict)
@@ -94,6 +148,11 @@ class Stack:
     aliases: tuple[ArchAlias, ...] = ()
     driver_names: tuple[DriverName, ...] = ()
     releases: tuple[StackRelease, ...] = ()
+    arch_drivers: tuple[ArchDriver, ...] = ()
+    forward_compat: ForwardCompat | None = None
+    kind_rules: tuple[KindRule, ...] = ()
+    inbox: Inbox | None = None
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +213,16 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A known file. `size` in bytes, None when nobody said; `seen` counts independent sources."""
+    """A known file. `sha256` is empty where nobody has published it, or where sources disagree (`conflict`: hash -> who says so).
+
+    `size` in bytes, None when nobody said; `seen` counts independent sources; `tag` is the release tag for an index
+    whose url holds `{tag}`.
+    """
 
     sha256: str
     size: int | None
     seen: int
     grade: str
     sources: tuple[str, ...]
+    tag: str = ""
+    conflict: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,109 @@
+"""Finding a product by the name that a driver or a person wrote, or by its PCI id."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from accel_env.matrix.types import DeviceRow
+
+_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
+_WORD = re.compile(r"[a-z0-9]+")
+_TOKEN = re.compile(r"[a-z]+|[0-9]+")
+
+# One vendor, as compiled: PCI vendor, words to strip, flat rows, key -> place, PCI id -> place.
+VendorTable = tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...], Mapping[str, int], Mapping[str, int]]
+
+
+def words_of(text: str, strip: tuple[str, ...]) -> list[list[str]]:
+    """The words that count, each cut where letters meet digits: `Tesla V100-SXM2` -> [[v, 100], [sxm, 2]]."""
+    words = _WORD.findall(_MARKS.sub(" ", text).lower())
+    return [_TOKEN.findall(word) for word in words if word not in strip]
+
+
+def key_of(text: str, strip: tuple[str, ...]) -> str:
+    """The words that count as one key; two spellings of one name have one key."""
+    return " ".join(token for word in words_of(text, strip) for token in word)
+
+
+class DeviceTable:
+    """All products of the matrix."""
+
+    def __init__(self, vendors: Mapping[str, VendorTable]) -> None:
+        self._vendors = vendors
+
+    def __iter__(self) -> Iterator[DeviceRow]:
+        for vendor, table in self._vendors.items():
+            for place in range(len(table[2])):
+                yield self._row(vendor, place)
+
+    def __len__(self) -> int:
+        return sum(len(table[2]) for table in self._vendors.values())
+
+    def vendors(self) -> Mapping[str, str]:
+        """Vendor -> PCI vendor id (empty where it has none)."""
+        return {vendor: table[0] for vendor, table in self._vendors.items()}
+
+    def by_name(self, vendor: str | None, text: str) -> DeviceRow | None:
+        """The product that the text names, None where it names none or several of different architectures.
+
+        First the exact name or alias; then the longest one that the text holds, at word borders; then those that hold the text.
+        """
+        chosen = [vendor] if vendor else list(self._vendors)
+        chosen = [name for name in chosen if name in self._vendors]
+        for stage in (self._exact, self._longest, self._wider):
+            best = max((length for name in chosen for length, _ in stage(name, text)), default=0)
+            rows = [self._row(name, place) for name in chosen for length, place in stage(name, text) if length == best]
+            if rows:
+                return rows[0] if len({(row.vendor, row.arch, row.unsupported) for row in rows}) == 1 else None
+        return None
+
+    def by_pci(self, pci_vendor: str, pci_id: str) -> DeviceRow | None:
+        """The product with this PCI vendor and device id (hex, `0x` or not)."""
+        wanted = pci_vendor.lower().removeprefix("0x")
+        device = pci_id.lower().removeprefix("0x").zfill(4)
+        for vendor, table in self._vendors.items():
+            if table[0] == wanted and device in table[4]:
+                return self._row(vendor, table[4][device])
+        return None
+
+    def nearest(self, text: str, n: int = 5) -> tuple[str, ...]:
+        """Up to n product names like the text, the likest first."""
+        import difflib
+
+        named: dict[str, str] = {}
+        wanted: set[str] = set()
+        for vendor, table in self._vendors.items():
+            wanted.add(key_of(text, table[1]))
+            named.update((key, self._row(vendor, place).name) for key, place in table[3].items() if key not in named)
+        close: list[str] = []
+        for key in sorted(wanted):
+            close += difflib.get_close_matches(key, named, n=n * 2, cutoff=0.5)
+        return tuple(dict.fromkeys(named[key] for key in close))[:n]
+
+    def _row(self, vendor: str, place: int) -> DeviceRow:
+        return DeviceRow(*self._vendors[vendor][2][place])  # type: ignore[arg-type]
+
+    def _exact(self, vendor: str, text: str) -> list[tuple[int, int]]:
+        table = self._vendors[vendor]
+        key = key_of(text, table[1])
+        return [(len(key), table[3][key])] if key in table[3] else []
+
+    def _longest(self, vendor: str, text: str) -> list[tuple[int, int]]:
+        table = self._vendors[vendor]
+        words = words_of(text, table[1])
+        for size in range(len(words) - 1, 0, -1):
+            for start in range(len(words) - size + 1):
+                key = " ".join(token for word in words[start:start + size] for token in word)
+                # A bare number in a longer text is a memory size or a driver as often as a product.
+                if key in table[3] and not key.isdigit():
+                    return [(len(key), table[3][key])]
+        return []
+
+    def _wider(self, vendor: str, text: str) -> list[tuple[int, int]]:
+        """All products whose name holds the text get one length; the shortest name comes first."""
+        table = self._vendors[vendor]
+        key = key_of(text, table[1])
+        if not key:
+            return []
+        found = sorted((len(other), place) for other, place in table[3].items() if f" {key} " in f" {other} ")
+        return [(1, place) for _, place in found]

@@ -1,0 +1,215 @@
+"""Package documents -> candidates: releases x builds x platforms, each with all its needs."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from accel_env.matrix.packages import Build, Package, Release
+from accel_env.matrix.types import Artifact
+from accel_env.model import Candidate, Need, Subject
+
+_PYTHON_NAMES = ("python_version", "python_full_version", "implementation_name", "implementation_version",
+                 "platform_python_implementation")
+_MACHINES = {("windows", "x86_64"): "AMD64", ("windows", "aarch64"): "ARM64", ("macos", "aarch64"): "arm64"}
+_SYSTEMS = {"linux": ("Linux", "linux", "posix"), "windows": ("Windows", "win32", "nt"), "macos": ("Darwin", "darwin", "posix")}
+_EXTRA = re.compile(r"\bextra\b")
+# Minor releases of Python 3 on which a marker is tried out.
+_MINORS = range(40)
+
+
+class WheelName(NamedTuple):
+    """What a wheel's file name says. `tags` and `platforms` are the matrix's words."""
+
+    name: str
+    version: str
+    local: str
+    tags: frozenset[str]
+    platforms: frozenset[str]
+
+
+def split_platform(platform: str) -> tuple[str, str]:
+    """`linux_x86_64` -> (`linux`, `x86_64`)."""
+    system, _, cpu = platform.partition("_")
+    return system, cpu
+
+
+def marker_environment(platform: str, python: str) -> dict[str, str]:
+    """The PEP 508 environment of a CPython `X.Y` on a platform of the matrix."""
+    system, cpu = split_platform(platform)
+    platform_system, sys_platform, os_name = _SYSTEMS[system]
+    plain = python.rstrip("t")
+    return {
+        "implementation_name": "cpython", "implementation_version": f"{plain}.0", "os_name": os_name,
+        "platform_machine": _MACHINES.get((system, cpu), cpu), "platform_python_implementation": "CPython",
+        "platform_release": "", "platform_system": platform_system, "platform_version": "",
+        "python_full_version": f"{plain}.0", "python_version": plain, "sys_platform": sys_platform,
+    }
+
+
+def reduce_marker(marker: str, platform: str) -> str | None:
+    """The part of a marker that the platform leaves open: empty where it always holds, None where it never does.
+
+    A marker that depends on `python_version` over one range of versions comes back as that range.
+    """
+    parsed = Marker(marker)
+    if not any(name in marker for name in _PYTHON_NAMES):
+        return "" if parsed.evaluate(marker_environment(platform, "3.0")) else None
+    holds = [parsed.evaluate(marker_environment(platform, f"3.{minor}")) for minor in _MINORS]
+    if any(name in marker for name in _PYTHON_NAMES[1:]):
+        return marker
+    if all(holds) or not any(holds):
+        return "" if holds[0] else None
+    first = holds.index(True)
+    end = first + sum(holds)
+    if not all(holds[first:end]):
+        return marker
+    lower = [f'python_version >= "3.{first}"'] if first else []
+    upper = [f'python_version < "3.{end}"'] if end < len(holds) else []
+    return " and ".join(lower + upper)
+
+
+def wheel_name(filename: str) -> WheelName | None:
+    """The parts of a wheel's file name, None where it is none."""
+    try:
+        name, version, _, tags = parse_wheel_filename(filename)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None
+    short = frozenset(_short_tag(tag.interpreter, tag.abi) for tag in tags)
+    platforms = frozenset(platform for tag in tags for platform in _platforms(tag.platform))
+    return WheelName(str(name), version.public, version.local or "", short, platforms)
+
+
+def _short_tag(interpreter: str, abi: str) -> str:
+    if abi in ("none", interpreter):
+        return interpreter
+    return abi if abi == f"{interpreter}t" else f"{interpreter}-{abi}"
+
+
+def _platforms(tag: str) -> tuple[str, ...]:
+    if tag == "any":
+        return tuple(f"{system}_{cpu}" for system in _SYSTEMS for cpu in ("x86_64", "aarch64"))
+    if tag.startswith("win"):
+        return {"win_amd64": ("windows_x86_64",), "win_arm64": ("windows_aarch64",)}.get(tag, ())
+    if tag.startswith("macosx"):
+        return tuple(f"macos_{cpu}" for word, cpu in (("x86_64", "x86_64"), ("arm64", "aarch64"))
+                     if tag.endswith((word, "universal2")))
+    return tuple(f"linux_{cpu}" for cpu in ("x86_64", "aarch64") if tag.endswith(cpu))
+
+
+def same_version(a: str, b: str) -> bool:
+    """Whether two version texts name one version."""
+    return a == b or Version(a) == Version(b)
+
+
+def _key(candidate: Candidate) -> tuple[str, str, str, str]:
+    return candidate.version, candidate.build, candidate.variant, candidate.index
+
+
+class Hashes:
+    """Which tags of a build have a file whose sha256 is known."""
+
+    def __init__(self, artifacts: Mapping[str, Mapping[str, Artifact]]) -> None:
+        self._known: dict[tuple[str, str, str], list[WheelName]] = {}
+        for index, files in artifacts.items():
+            for filename, artifact in files.items():
+                wheel = wheel_name(filename) if artifact.sha256 else None
+                if wheel:
+                    self._known.setdefault((index, wheel.name, wheel.version), []).append(wheel)
+
+    def tags(self, package: Package, release: Release, build: Build, platform: str) -> tuple[str, ...]:
+        """The hashed tags, in the build's order. The user's PyPI hashes its files itself; an image brings them."""
+        if build.index in ("pypi", "image"):
+            return build.tags
+        local = "" if build.build == "any" else str(Version(f"0+{build.build}").local) if _is_local(build.build) else build.build
+        wheels = self._known.get((build.index, package.name, str(Version(release.version))), ())
+        known = {tag for wheel in wheels if platform in wheel.platforms and wheel.local in ("", local) for tag in wheel.tags}
+        return tuple(tag for tag in build.tags if tag in known)
+
+
+def _is_local(label: str) -> bool:
+    return all(part.isalnum() for part in label.replace("_", ".").replace("-", ".").split("."))
+
+
+class Expander:
+    """Turns packages into candidates. `modelled`: the distribution names that the matrix holds."""
+
+    def __init__(self, modelled: Iterable[str], artifacts: Mapping[str, Mapping[str, Artifact]]) -> None:
+        self._modelled = frozenset(modelled)
+        self._hashes = Hashes(artifacts)
+        self._requirements: dict[str, Requirement] = {}
+        self._markers: dict[tuple[str, str], str | None] = {}
+
+    def candidates(self, packages: Iterable[Package]) -> dict[str, tuple[Candidate, ...]]:
+        """Platform -> candidates of one distribution, newest first.
+
+        A build of an overlay takes the place of the matrix's builds with its version, label, variant and index.
+        """
+        found: dict[str, list[Candidate]] = {}
+        for package in packages:
+            for platform, fresh in self._spread(package):
+                rows = found.setdefault(platform, [])
+                if package.overlay:
+                    keys = {_key(item) for item in fresh}
+                    rows[:] = [item for item in rows if _key(item) not in keys]
+                rows.extend(fresh)
+        return {
+            platform: tuple(sorted(rows, key=lambda item: Version(item.version), reverse=True))
+            for platform, rows in sorted(found.items())
+        }
+
+    def _spread(self, package: Package) -> Iterable[tuple[str, list[Candidate]]]:
+        found: dict[str, list[Candidate]] = {}
+        for release in package.releases:
+            for build in release.builds:
+                for platform in build.platforms:
+                    found.setdefault(platform, []).append(self._candidate(package, release, build, platform))
+        return found.items()
+
+    def _candidate(self, package: Package, release: Release, build: Build, platform: str) -> Candidate:
+        system, cpu = split_platform(platform)
+        requires = release.requires if build.requires is None else build.requires
+        needs = [
+            Need(Subject.OS, build.fact, values=(system,)),
+            Need(Subject.CPU, build.fact, values=(cpu,)),
+            Need(Subject.PYTHON, build.fact, allows=release.requires_python, values=build.tags),
+        ]
+        if build.stack:
+            needs.append(Need(Subject.STACK, build.fact, values=(build.stack,)))
+        needs.extend(build.needs)
+        needs.extend(self._required(requires, platform, release.fact if build.requires is None else build.fact, package.name))
+        return Candidate(
+            name=package.name, module=package.module, version=release.version, build=build.build, variant=build.variant,
+            index=build.index, platform=platform, stack=build.stack, tags=build.tags, needs=tuple(needs), requires=requires,
+            provides=build.provides, hashed=self._hashes.tags(package, release, build, platform), fact=build.fact,
+            rank=build.rank, tag=build.tag, note=build.note,
+        )
+
+    def _required(self, requires: tuple[str, ...], platform: str, fact: str, own: str) -> Iterable[Need]:
+        for text in requires:
+            requirement = self._requirements.get(text)
+            if requirement is None:
+                try:
+                    requirement = self._requirements[text] = Requirement(text)
+                except InvalidRequirement:
+                    continue
+            name = canonicalize_name(requirement.name)
+            if name not in self._modelled or name == own:
+                continue
+            marker = str(requirement.marker or "")
+            if _EXTRA.search(marker):
+                continue
+            left = self._reduced(marker, platform) if marker else ""
+            if left is not None:
+                yield Need(Subject.PACKAGE, fact, allows=str(requirement.specifier), name=name, marker=left)
+
+    def _reduced(self, marker: str, platform: str) -> str | None:
+        key = (marker, platform)
+        if key not in self._markers:
+            self._markers[key] = reduce_marker(marker, platform)
+        return self._markers[key]
