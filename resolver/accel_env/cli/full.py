@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
@@ -15,6 +16,7 @@ from accel_env.cli.verbs import GROUPS, MODULES, verb_module
 from accel_env.errors import UsageError
 
 ABOUT = "Resolve a working Python, PyTorch and accelerator stack for a machine, explain it, lock it, and write its image."
+COMPLETION = "_ACCEL_ENV_COMPLETE"  # set by the shell that asks what a word can become; there are no words then
 EPILOG = "Start with: accel-env resolve torch bitsandbytes"
 
 
@@ -28,7 +30,7 @@ class _Misread(Protocol):
 
 def run(words: Sequence[str]) -> int:
     """Let typer read the words and run the verb; returns the exit code. UsageError for what cannot be read."""
-    if not words:
+    if not words and COMPLETION not in os.environ:
         return _help_aside()
     try:
         # standalone_mode=False: the errors come to us, and `main` alone prints and exits.
@@ -66,8 +68,9 @@ def build(words: Sequence[str] = ()) -> typer.Typer:
                 groups[path[0]] = typer.Typer(help=GROUPS[path[0]], context_settings=settings, rich_markup_mode=None)
                 root.add_typer(groups[path[0]], name=path[0])
             parent = groups[path[0]]
-        epilog = f"Example: {module.VERB.example}" if module.VERB.example else None
-        parent.command(path[-1], help=module.VERB.summary, epilog=epilog, context_settings=settings)(_command(module, words[len(path):]))
+        epilog = f"Example: {module.VERB.example}"
+        command = _command(module, words[len(path):])
+        parent.command(path[-1], help=module.VERB.summary, epilog=epilog, context_settings=settings)(command)
     return root
 
 

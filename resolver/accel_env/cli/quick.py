@@ -40,22 +40,24 @@ def parse_verb(verb: Verb, words: Sequence[str]) -> Given | None:
             positional.append(word)
             continue
         option, value = _split(flags, word)
-        if option is None:
+        value = None if option is None else _value(option, value, rest)
+        if option is None or value is None:
             return None
-        if option.metavar and value is None:
-            if not rest or rest[0].startswith("-"):
-                return None
-            value = rest.pop(0)
-        elif not option.metavar:
-            if value is not None:
-                return None
-            value = "1"
-        given.setdefault(option.dest, []).append(value or "")
+        given.setdefault(option.dest, []).append(value)
     if positional:
         if verb.argument is None or (len(positional) > 1 and not verb.argument.many):
             return None
         given[verb.argument.dest] = positional
     return given
+
+
+def _value(option: Option, glued: str | None, rest: list[str]) -> str | None:
+    """The option's value, taken from the following words where it was not glued on; None where it is not plain."""
+    if not option.metavar:
+        return "1" if glued is None else None
+    if glued is None and rest and not rest[0].startswith("-"):
+        return rest.pop(0)
+    return glued
 
 
 def _split(flags: dict[str, Option], word: str) -> tuple[Option | None, str | None]:

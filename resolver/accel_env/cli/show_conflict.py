@@ -8,7 +8,7 @@ from accel_env.cli.text import Json, items, mapping, reason, string, wrap
 def conflict_lines(answer: Json, columns: int) -> list[str]:
     """`error: reference`, the clash in one sentence, `because` lines, a blank line, one `hint:` per way out."""
     conflict = mapping(answer, "conflict")
-    lines = [f"error: {string(conflict, 'reference') or 'no-combination'}"]
+    lines = [f"error: {_reference(conflict)}"]
     lines += wrap(_sentence(conflict), columns, "  ")
     lines += wrap(f"host: {host_line(answer)}", columns, "  ", "    ")
     for because in items(conflict, "because"):
@@ -22,10 +22,14 @@ def conflict_lines(answer: Json, columns: int) -> list[str]:
     return lines
 
 
+def _reference(conflict: Json) -> str:
+    """A slug for the clash: the need that the first reason is about."""
+    first = next(iter(items(conflict, "because")), None)
+    need = string(first, "need").partition(":")[0]
+    return f"{need}-not-met" if need else "no-combination"
+
+
 def _sentence(conflict: Json) -> str:
-    message = string(conflict, "message")
-    if message:
-        return message
     core = items(conflict, "core")
     asks = [string(item, "text") for item in core if string(item, "kind") == "ask"]
     host = [string(item, "text") for item in core if string(item, "kind") != "ask"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel_env.cli.output import answer_json, answer_text
+from accel_env.cli.output import answer_json, answer_text, talk
 from accel_env.cli.text import Json, items, mapping, pairs, quoted, reason, string, table, width, wrap
 
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
@@ -17,7 +17,8 @@ def print_plan(answer: Json, as_json: bool, words: Sequence[str], explained: boo
     elif refused:
         from accel_env.cli.show_conflict import conflict_lines
 
-        answer_text(conflict_lines(answer, width()))
+        # The refusal is worded as an error and goes where errors go; as JSON it is the answer.
+        talk(conflict_lines(answer, width()))
     else:
         answer_text(plan_lines(answer, words, width(), explained))
     return 4 if refused else 0
@@ -59,9 +60,9 @@ def picks_table(plan: Json, columns: int) -> list[str]:
     rows = []
     for name, pick in mapping(plan, "picks").items():
         star = " *" if _community_of(pick) else ""
-        rows.append(
-            (name, string(pick, "version"), string(pick, "build"), string(pick, "index"), string(pick, "evidence") + star)
-        )
+        variant = f" ({string(pick, 'variant')})" if string(pick, "variant") else ""
+        build, evidence = string(pick, "build") + variant, string(pick, "evidence") + star
+        rows.append((name, string(pick, "version"), build, string(pick, "index"), evidence))
     return table(("package", "version", "build", "index", "evidence"), rows, columns)
 
 
@@ -70,13 +71,14 @@ def _setting(plan: Json, columns: int) -> list[str]:
     digest = string(plan, "image", "digest")
     env = [f"{key}={value}" for key, value in mapping(plan, "env").items()]
     args = tuple(str(arg) for arg in items(plan, "run_args"))
-    flags = tuple(part for pair in env for part in ("-e", pair))
+    version = string(plan, "stack", "version")
     rows = [
         ("python", string(plan, "python")),
-        ("stack", f"{string(plan, 'stack', 'name')} {string(plan, 'stack', 'version')}".strip()),
+        ("stack", f"{string(plan, 'stack', 'name')} {'' if version == 'any' else version}".strip()),
         ("image", f"{image}@{digest[:DIGEST_SHOWN]}" if digest else f"{image} (not pinned)" if image else ""),
         ("env", quoted(env)),
-        ("run", quoted(("docker", "run", "--rm", *args, *flags)) + " IMAGE" if image else ""),
+        ("lock", "needs the network: no hash is known for some file" if string(plan, "lockable") == "False" else ""),
+        ("run", quoted(("docker", "run", "--rm", *args)) + " IMAGE" if image else ""),
     ]
     return pairs(rows, columns)
 
@@ -94,9 +96,11 @@ def _why(plan: Json, columns: int) -> list[str]:
     lines: list[str] = []
     for name, pick in mapping(plan, "picks").items():
         lines += ["", f"why {name} {string(pick, 'version')} {string(pick, 'build')}"]
-        for because in items(pick, "because"):
+        reasons = items(pick, "because")
+        for because in reasons:
             need = string(because, "need")
             lines += wrap(f"{need}: {reason(because)}" if need else reason(because), columns, "  ", "    ")
+        lines += [] if reasons else ["  it asks nothing of this host"]
     told = items(plan, "explanation")
     if told:
         lines += ["", "how it was chosen"]

@@ -3,27 +3,24 @@ from __future__ import annotations
 
 from accel_env.cli.text import Json, items, reason, string, wrap
 
-SHOWN = 12  # rejections in text; --json has all
+SHOWN = 12  # reasons in text; --json has every rejection
+NAMED = 6  # candidates named per reason
 
 
 def why_not_lines(answer: Json, columns: int) -> list[str]:
-    """The answer in one sentence, then one entry per rejected candidate with the fact behind it."""
+    """The answer in one sentence, then each reason once with the candidates that it rejects."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for rejection in items(answer, "rejections"):
+        why = f"{string(rejection, 'need')}: {reason(rejection)}"
+        reasons.setdefault((why, string(rejection, "met")), []).append(string(rejection, "candidate"))
     lines = wrap(string(answer, "answer"), columns)
-    rejections = items(answer, "rejections")
-    told: set[str] = set()
-    shown = 0
-    for rejection in rejections:
-        why = wrap(f"{string(rejection, 'need')}: {reason(rejection)}", columns, "    ", "      ")
-        met = string(rejection, "met")
+    for (why, met), candidates in list(reasons.items())[:SHOWN]:
+        names = list(dict.fromkeys(candidates))
+        if len(names) > NAMED:
+            names[NAMED - 1:] = [f"{len(names) - NAMED + 1} more"]
+        lines += ["", *wrap(", ".join(names), columns, "  ", "    ")]
+        lines += wrap(why, columns, "    ", "      ")
         if met:
-            why += wrap(f"here: {met}", columns, "    ", "      ")
-        if shown == SHOWN:
-            break
-        # The same reason for twenty builds in a row is said once.
-        text = "\n".join(why)
-        lines += ["", f"  {string(rejection, 'candidate')}"]
-        lines += ["    as above"] if text in told else why
-        told.add(text)
-        shown += 1
-    left = len(rejections) - shown
-    return [*lines, "", f"  and {left} more; --json lists them all"] if left > 0 else lines
+            lines += wrap(f"here: {met}", columns, "    ", "      ")
+    left = len(reasons) - SHOWN
+    return [*lines, "", f"and {left} more reasons; --json has them all"] if left > 0 else lines

@@ -34,13 +34,13 @@ class Argument(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One command: its words (`("matrix", "show")`), one line of help, what it takes, and examples for the help."""
+    """One command: its words (`("matrix", "show")`), one line of help, what it takes, and an example for the help."""
 
     words: tuple[str, ...]
     summary: str
     options: tuple[Option, ...]
-    argument: Argument | None = None
-    example: str = ""
+    argument: Argument | None
+    example: str
 
 
 class Words:

@@ -1,0 +1,214 @@
+"""Whole commands: what they print on stdout and stderr and their exit code, against files in snapshots/.
+
+`app` is replaced by fixed answers, so these change when the words change and not when the matrix does.
+`pytest --update-snapshots` writes what is printed now; read the diff before committing it.
+"""
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import accel_env
+from accel_env.__main__ import main
+from accel_env.errors import ClosureError, InputError
+
+FOLDER = Path(__file__).parent / "snapshots"
+
+BECAUSE_ARCH = {
+    "need": "arch", "text": "torch 9.9.1+cu999 has machine code for sm_70", "fact": "torch/9.9.1:arch", "source": "release notes",
+    "grade": "vendor",
+}
+BECAUSE_COMMUNITY = {
+    "need": "package:torch", "text": "the wheel of a neighbouring torch loads", "fact": "packages/flash-attn:range",
+    "source": "https://example.org/ci/log", "grade": "community", "doubt": "seen once",
+}
+HOST = {
+    "os": "linux", "arch": "x86_64", "glibc": "2.36",
+    "devices": [{"vendor": "nvidia", "name": "Tesla V100", "arch": "sm_70", "driver": "999.95.05"}] * 2,
+}
+PLAN: dict[str, object] = {
+    "schema": "accel-env/plan/1", "status": "ok", "matrix": {"version": "2026.11.30", "digest": "sha256:00"}, "host": HOST,
+    "stack": {"name": "cuda", "version": "99.6"}, "python": "3.12",
+    "picks": {
+        "torch": {
+            "version": "9.9.1", "build": "cu999", "index": "https://download.example.org/whl/cu999", "evidence": "metadata",
+            "because": [BECAUSE_ARCH],
+        },
+        "bitsandbytes": {
+            "version": "0.99.2", "build": "any", "variant": "cuda999", "index": "pypi", "evidence": "inspected", "because": [],
+        },
+        "flash-attn": {
+            "version": "2.9.3", "build": "any", "index": "https://example.org/releases/download/v2.9.3",
+            "evidence": "metadata", "because": [BECAUSE_COMMUNITY],
+        },
+    },
+    "outside": ["transformers>=5"], "image": {"ref": "python:3.12-slim-bookworm", "digest": "sha256:" + "0123456789ab" * 5},
+    "env": {"KEY": "a b"}, "run_args": ["--gpus", "all"], "lockable": True,
+    "warnings": [{"rule": "first-run-slow", "message": "the first run compiles kernels", "source": "user guide"}],
+}
+CONFLICT: dict[str, object] = {
+    "schema": "accel-env/plan/1", "status": "conflict", "matrix": PLAN["matrix"], "host": HOST,
+    "conflict": {
+        "core": [
+            {"kind": "ask", "text": "flash-attn"}, {"kind": "host", "text": "architecture sm_70"},
+        ],
+        "because": [{**BECAUSE_ARCH, "text": "flash-attn has code for sm_80 and newer"}],
+        "relaxations": [
+            {"change": [{"kind": "drop", "name": "flash-attn", "spec": ""}], "gives": {"torch": "9.9.1+cu999"}},
+            {
+                "change": [{"kind": "package", "name": "torch", "spec": "<9"}, {"kind": "driver", "name": "driver", "spec": ">=999"}],
+                "gives": {"torch": "8.9.0+cu998", "flash-attn": "2.9.3"},
+            },
+        ],
+    },
+    "warnings": [{"rule": "device-ignored", "message": "an integrated GPU is left out", "source": ""}],
+}
+REJECTED = {
+    "candidate": "flash-attn 2.9.3", "need": "arch", "text": "has code for sm_80 and newer", "met": "sm_70",
+    "fact": "packages/flash-attn:arch", "source": "setup.py", "grade": "vendor",
+}
+WHY_NOT = {
+    "schema": "accel-env/why-not/1", "package": "flash-attn", "candidates": 14,
+    "answer": "No build of flash-attn works here: 14 were looked at and each lacks something.",
+    "rejections": [REJECTED, {**REJECTED, "candidate": "flash-attn 2.9.2"}] + [
+        {**REJECTED, "candidate": f"flash-attn 2.8.{n}", "need": "python", "text": "has wheels for cp312", "met": f"3.{min(n, 14)}"}
+        for n in range(30, 0, -1)
+    ],
+}
+DETECTED = {
+    "os": "linux", "kernel": "6.9.1", "arch": "x86_64", "libc": {"family": "glibc", "version": "2.36"}, "python": "3.12",
+    "devices": [
+        {"vendor": "nvidia", "name": "GeForce RTX 9990", "arch": "sm_990", "memory_mib": 24564, "driver": "", "pci_id": "10de:ffff"},
+        {"vendor": "amd", "name": "Graphics", "arch": "gfx9990", "driver": "", "integrated": True},
+    ],
+    "provenance": {"kernel": "uname", "libc": "ldd"}, "notes": ["nvidia-smi did not answer within 5 s"],
+}
+WRITTEN = {"plan": PLAN, "locked": 31, "written": ["out/pylock.toml", "out/requirements.lock", "out/plan.json"]}
+STATS = {"schema": "accel-env/stats/1", "torch builds": 140, "devices": 700, "facts": {"vendor": 900, "community": 40}}
+SHOWN = {
+    "package": "bitsandbytes", "summary": "8-bit quantisation",
+    "builds": [{"version": "0.99.2", "build": "any", "platform": "linux_x86_64", "stack": "cuda", "tags": ["py3"], "index": "pypi"}],
+    "absent": [{"stack": "xpu", "text": "use something else", "source": "docs", "grade": "vendor"}],
+    "facts": [{"id": "packages/bitsandbytes:arch", **BECAUSE_ARCH}],
+}
+
+
+def raising(error: BaseException) -> Callable[..., Mapping[str, object]]:
+    def call(*_: object) -> Mapping[str, object]:
+        raise error
+
+    return call
+
+
+def answering(answer: Mapping[str, object]) -> Callable[..., Mapping[str, object]]:
+    return lambda *_: answer
+
+
+LACKING = InputError(
+    "unknown-device", "--device names `RTX 9991`, which the matrix does not know", context=("nearest: RTX 9990",),
+    hint="use one of the names above",
+)
+CASES: dict[str, tuple[str, str, Callable[..., Mapping[str, object]]]] = {
+    "resolve": ("resolve torch bitsandbytes flash-attn --device 'Tesla V100:2' --driver 999.95.05", "resolve", answering(PLAN)),
+    "resolve-narrow": ("resolve torch", "resolve", answering(PLAN)),
+    "resolve-json": ("resolve torch --json", "resolve", answering({"schema": "accel-env/plan/1", "status": "ok", "note": "é"})),
+    "resolve-conflict": ("resolve torch flash-attn", "resolve", answering(CONFLICT)),
+    "resolve-conflict-json": (
+        "resolve torch --json", "resolve", answering({"schema": "accel-env/plan/1", "status": "conflict"})
+    ),
+    "resolve-bad-device": ("resolve torch --device 'RTX 9991'", "resolve", raising(LACKING)),
+    "resolve-bad-device-json": ("resolve torch --json", "resolve", raising(LACKING)),
+    "resolve-bug": ("resolve torch", "resolve", raising(RuntimeError("two\nlines"))),
+    "resolve-interrupted": ("resolve torch", "resolve", raising(KeyboardInterrupt())),
+    "explain": ("explain torch", "explain", answering({**PLAN, "explanation": ["newest torch whose build runs on sm_70"]})),
+    "explain-not": ("explain --not flash-attn", "explain_not", answering(WHY_NOT)),
+    "detect": ("detect", "detect", answering(DETECTED)),
+    "detect-nothing": ("detect", "detect", answering({"os": "linux", "arch": "x86_64", "devices": []})),
+    "lock": ("lock torch -o out", "lock", answering(WRITTEN)),
+    "lock-offline": (
+        "lock torch -o out", "lock",
+        raising(ClosureError("closure-failed", "uv could not reach PyPI", hint="check the network, or name a mirror")),
+    ),
+    "matrix-stats": ("matrix stats", "matrix_stats", answering(STATS)),
+    "matrix-show": ("matrix show bitsandbytes", "matrix_show", answering(SHOWN)),
+    "matrix-lint": ("matrix lint", "matrix_lint", answering({"problems": []})),
+    "matrix-lint-broken": (
+        "matrix lint", "matrix_lint",
+        answering({"problems": [{"file": "torch/9.9.1.yaml", "path": "releases[0]", "message": "no source"}]}),
+    ),
+    "nothing-asked": ("resolve", "resolve", answering(PLAN)),
+    "lock-without-folder": ("lock torch", "lock", answering(WRITTEN)),
+    "option-twice": ("resolve torch --driver 1 --driver 2", "resolve", answering(PLAN)),
+    "unknown-choice": ("resolve torch --target vm", "resolve", answering(PLAN)),
+}
+
+
+@pytest.fixture
+def fake_app(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """`accel_env.app` with a Request that keeps its fields and no function yet."""
+    app = ModuleType("accel_env.app")
+    app.Request = SimpleNamespace  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "accel_env.app", app)
+    monkeypatch.setattr(accel_env, "app", app, raising=False)
+    return app
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_command_prints_what_it_printed(
+    name: str, fake_app: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> None:
+    import shlex
+
+    line, function, answer = CASES[name]
+    monkeypatch.setenv("COLUMNS", "60" if name.endswith("-narrow") else "100")
+    monkeypatch.delenv("ACCEL_ENV_DEBUG", raising=False)
+    setattr(fake_app, function, answer)
+    code = main(shlex.split(line))
+    out, err = capsys.readouterr()
+    printed = f"$ accel-env {line}\nexit code: {code}\n--- stdout\n{out}--- stderr\n{err}"
+    path = FOLDER / f"{name}.txt"
+    if request.config.getoption("--update-snapshots"):
+        path.write_text(printed, encoding="utf-8")
+    assert printed == path.read_text(encoding="utf-8")
+    assert all(part == part.rstrip() for part in printed.split("\n")), "blanks at the end of a line"
+
+
+def test_every_snapshot_has_its_command() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(CASES)
+
+
+def test_json_is_one_document(fake_app: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_app.resolve = answering(PLAN)  # type: ignore[attr-defined]
+    assert main(["resolve", "torch", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == PLAN
+
+
+def test_debug_shows_the_traceback(
+    fake_app: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_app.resolve = raising(RuntimeError("oops"))  # type: ignore[attr-defined]
+    monkeypatch.setenv("ACCEL_ENV_DEBUG", "1")
+    assert main(["resolve", "torch"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_request_carries_every_option(fake_app: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[SimpleNamespace] = []
+    fake_app.resolve = lambda request: seen.append(request) or PLAN  # type: ignore[attr-defined]
+    words = (
+        "torch bitsandbytes -r a.txt -rb.txt --host h.json --device A --device=B:2 --driver 1 --stack s --python 3.12 "
+        "--glibc 2.1 --arch aarch64 --target venv --prefer newest --offline --overlay o.yaml --source-builds"
+    )
+    assert main(["resolve", *words.split()]) == 0
+    assert vars(seen[0]) == {
+        "asks": ("torch", "bitsandbytes"), "requirement_files": ("a.txt", "b.txt"), "host": "h.json", "devices": ("A", "B:2"),
+        "driver": "1", "stack": "s", "python": "3.12", "glibc": "2.1", "arch": "aarch64", "target": "venv",
+        "prefer": "newest", "offline": True, "overlays": ("o.yaml",), "source_builds": True,
+    }
+    assert capsys.readouterr().out.rstrip().endswith(f"next: accel-env lock {words} -o DIR")
