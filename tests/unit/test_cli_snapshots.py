@@ -61,7 +61,9 @@ CONFLICT: dict[str, object] = {
         "relaxations": [
             {"change": [{"kind": "drop", "name": "flash-attn", "spec": ""}], "gives": {"torch": "9.9.1+cu999"}},
             {
-                "change": [{"kind": "package", "name": "torch", "spec": "<9"}, {"kind": "driver", "name": "driver", "spec": ">=999"}],
+                "change": [
+                    {"kind": "package", "name": "torch", "spec": "<9"}, {"kind": "driver", "name": "driver", "spec": ">=999"},
+                ],
                 "gives": {"torch": "8.9.0+cu998", "flash-attn": "2.9.3"},
             },
         ],
@@ -76,14 +78,20 @@ WHY_NOT = {
     "schema": "accel-env/why-not/1", "package": "flash-attn", "candidates": 14,
     "answer": "No build of flash-attn works here: 14 were looked at and each lacks something.",
     "rejections": [REJECTED, {**REJECTED, "candidate": "flash-attn 2.9.2"}] + [
-        {**REJECTED, "candidate": f"flash-attn 2.8.{n}", "need": "python", "text": "has wheels for cp312", "met": f"3.{min(n, 14)}"}
+        {
+            **REJECTED, "candidate": f"flash-attn 2.8.{n}", "need": "python", "text": "has wheels for cp312",
+            "met": f"3.{min(n, 14)}",
+        }
         for n in range(30, 0, -1)
     ],
 }
 DETECTED = {
     "os": "linux", "kernel": "6.9.1", "arch": "x86_64", "libc": {"family": "glibc", "version": "2.36"}, "python": "3.12",
     "devices": [
-        {"vendor": "nvidia", "name": "GeForce RTX 9990", "arch": "sm_990", "memory_mib": 24564, "driver": "", "pci_id": "10de:ffff"},
+        {
+            "vendor": "nvidia", "name": "GeForce RTX 9990", "arch": "sm_990", "memory_mib": 24564, "driver": "",
+            "pci_id": "10de:ffff",
+        },
         {"vendor": "amd", "name": "Graphics", "arch": "gfx9990", "driver": "", "integrated": True},
     ],
     "provenance": {"kernel": "uname", "libc": "ldd"}, "notes": ["nvidia-smi did not answer within 5 s"],
@@ -92,7 +100,9 @@ WRITTEN = {"plan": PLAN, "locked": 31, "written": ["out/pylock.toml", "out/requi
 STATS = {"schema": "accel-env/stats/1", "torch builds": 140, "devices": 700, "facts": {"vendor": 900, "community": 40}}
 SHOWN = {
     "package": "bitsandbytes", "summary": "8-bit quantisation",
-    "builds": [{"version": "0.99.2", "build": "any", "platform": "linux_x86_64", "stack": "cuda", "tags": ["py3"], "index": "pypi"}],
+    "builds": [
+        {"version": "0.99.2", "build": "any", "platform": "linux_x86_64", "stack": "cuda", "tags": ["py3"], "index": "pypi"},
+    ],
     "absent": [{"stack": "xpu", "text": "use something else", "source": "docs", "grade": "vendor"}],
     "facts": [{"id": "packages/bitsandbytes:arch", **BECAUSE_ARCH}],
 }
@@ -200,7 +210,12 @@ def test_debug_shows_the_traceback(
 
 def test_request_carries_every_option(fake_app: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[SimpleNamespace] = []
-    fake_app.resolve = lambda request: seen.append(request) or PLAN  # type: ignore[attr-defined]
+
+    def resolve(request: SimpleNamespace) -> Mapping[str, object]:
+        seen.append(request)
+        return PLAN
+
+    fake_app.resolve = resolve  # type: ignore[attr-defined]
     words = (
         "torch bitsandbytes -r a.txt -rb.txt --host h.json --device A --device=B:2 --driver 1 --stack s --python 3.12 "
         "--glibc 2.1 --arch aarch64 --target venv --prefer newest --offline --overlay o.yaml --source-builds"
