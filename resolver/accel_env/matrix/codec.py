@@ -5,19 +5,21 @@ Equal needs and requirement lists of a section are stored once and shared again 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from sys import intern
-from typing import Any, TypeVar
 
 from accel_env.model import Candidate, Need, Subject
 
-Flat = tuple[Any, ...]
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Flat = tuple[Any, ...]
+    T = TypeVar("T")
 
 
 def flatten(value: object) -> Flat:
     """The fields of a frozen value, in order; nested values are the caller's business."""
-    return tuple(_plain(getattr(value, item.name)) for item in fields(value))  # type: ignore[arg-type]
+    return tuple(_plain(getattr(value, name)) for name in value.__match_args__)  # type: ignore[attr-defined]
 
 
 def _plain(value: Any) -> Any:
@@ -29,7 +31,7 @@ def _plain(value: Any) -> Any:
         return tuple(map(_plain, value))
     if isinstance(value, Mapping):
         return {intern(key): _plain(item) for key, item in value.items()}
-    return flatten(value) if hasattr(value, "__dataclass_fields__") else value
+    return flatten(value) if hasattr(value, "__match_args__") else value
 
 
 def build_all(maker: Callable[..., T], rows: Flat) -> tuple[T, ...]:
@@ -39,14 +41,15 @@ def build_all(maker: Callable[..., T], rows: Flat) -> tuple[T, ...]:
 
 def pack_candidates(candidates: tuple[Candidate, ...]) -> Flat:
     """(needs, requirement lists, rows); a row holds places in the first two."""
+    names = Candidate.__match_args__
     needs: dict[Need, int] = {}
     lists: dict[tuple[str, ...], int] = {}
     rows: list[Flat] = []
     for item in candidates:
-        row = list(flatten(Candidate(**{**_fields(item), "needs": (), "requires": ()})))
-        row[_NEEDS] = tuple(needs.setdefault(need, len(needs)) for need in item.needs)
-        row[_REQUIRES] = lists.setdefault(item.requires, len(lists))
-        rows.append(tuple(row))
+        parts: dict[str, object] = {name: _plain(getattr(item, name)) for name in names if name not in ("needs", "requires")}
+        parts["needs"] = tuple(needs.setdefault(need, len(needs)) for need in item.needs)
+        parts["requires"] = lists.setdefault(item.requires, len(lists))
+        rows.append(tuple(parts[name] for name in names))
     return tuple(map(flatten, needs)), tuple(map(_plain, lists)), tuple(rows)
 
 
@@ -55,18 +58,9 @@ def unpack_candidates(section: Flat) -> tuple[Candidate, ...]:
     flat_needs, lists, rows = section
     subjects = {subject.value: subject for subject in Subject}
     needs = [Need(subjects[subject], *rest) for subject, *rest in flat_needs]
-    first, second = _NEEDS, _REQUIRES
+    first, second = Candidate.__match_args__.index("needs"), Candidate.__match_args__.index("requires")
     make: Callable[..., Candidate] = Candidate
     return tuple(
         make(*row[:first], tuple([needs[place] for place in row[first]]), lists[row[second]], *row[second + 1:])
         for row in rows
     )
-
-
-def _fields(item: Candidate) -> dict[str, Any]:
-    return {part.name: getattr(item, part.name) for part in fields(item)}
-
-
-_NAMES = [part.name for part in fields(Candidate)]
-_NEEDS = _NAMES.index("needs")
-_REQUIRES = _NAMES.index("requires")

@@ -1,8 +1,8 @@
 """The compiled matrix: named sections that load in milliseconds, kept in the user's cache beside the digest of the YAML.
 
 A warm start compares sizes and modification times of the matrix's files and reads the sections it is asked for, no YAML.
-The cache is an aid: where it cannot be written, is torn, or belongs to somebody else, the matrix is compiled in memory and nothing is said.
-Sections are `marshal` data behind a checksum, read only out of folders and files that are ours alone.
+The cache is an aid: where it cannot be written, is torn, or belongs to somebody else, the matrix is compiled in memory and
+nothing is said. Sections are `marshal` data behind a checksum, read only out of folders and files that are ours alone.
 """
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Stamp = tuple[str, int, int]
 _MAGIC = b"accel-env matrix 1\n"

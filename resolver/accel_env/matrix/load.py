@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import InputError
 from accel_env.matrix import codec, compiled, store
@@ -31,8 +30,10 @@ from accel_env.matrix.types import (
 )
 from accel_env.model import Candidate, Fact, Image
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
 
 def open_matrix(root: Path | None = None, overlays: tuple[Path, ...] = ()) -> Matrix:
@@ -168,7 +169,7 @@ class Matrix:
         return Fact(*row)
 
     def document(self, name: str) -> Mapping[str, Any]:
-        """The plain mapping of a file that belongs to one stage alone (`closure`), without its facts; empty where there is none."""
+        """The plain mapping of a file that one stage alone reads (`closure`), without its facts; empty where there is none."""
         found: Mapping[str, Any] = self._section(f"documents/{name}") or {}
         return found
 

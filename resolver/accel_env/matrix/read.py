@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from accel_env.frozen import dataclass
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
 
@@ -34,11 +35,13 @@ class Fault:
         return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
 
 
-@dataclass(slots=True)
 class Faults:
     """The faults of one reading, in order."""
 
-    items: list[Fault] = field(default_factory=list)
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: list[Fault] = []
 
     def add(self, file: str, path: str, message: str, line: int = 0) -> None:
         """Notes one fault."""

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import InputError
-from accel_env.matrix.read import Fault, Faults, dotted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import yaml
 
     from accel_env.matrix.compiled import Stamp
+    from accel_env.matrix.read import Fault, Faults
 
 FOLDERS = ("artifacts", "devices", "packages", "stacks", "torch")
 _WHOLE = frozenset("0123456789")
@@ -125,6 +127,9 @@ class _Builder:
     """YAML nodes -> dict, list, str, int, bool; nothing else gets through."""
 
     def __init__(self, module: Any, file: str, faults: Faults, lines: dict[str, int] | None) -> None:
+        from accel_env.matrix.read import dotted
+
+        self._dotted = dotted
         self._scalar, self._sequence = module.ScalarNode, module.SequenceNode
         self._file, self._faults, self._lines = file, faults, lines
 
@@ -140,9 +145,9 @@ class _Builder:
             if not isinstance(key, self._scalar) or key.tag != "tag:yaml.org,2002:str":
                 self._fault(key, path, f"the key `{getattr(key, 'value', '')}` is not text to YAML: write it in quotes")
             elif key.value in found:
-                self._fault(key, dotted(path, key.value), f"the key `{key.value}` stands there twice")
+                self._fault(key, self._dotted(path, key.value), f"the key `{key.value}` stands there twice")
             else:
-                inner = dotted(path, key.value)
+                inner = self._dotted(path, key.value)
                 if self._lines is not None:
                     self._lines[inner] = key.start_mark.line + 1
                 found[key.value] = self.build(item, inner)
@@ -166,6 +171,8 @@ class _Builder:
 
 def with_lines(faults: list[Fault], contents: Mapping[str, bytes]) -> Iterator[Fault]:
     """The faults with their lines, found by reading the YAML files once more."""
+    from accel_env.matrix.read import Fault, Faults
+
     known: dict[str, dict[str, int]] = {}
     for fault in faults:
         if fault.line or not fault.file.endswith((".yaml", ".yml")) or fault.file not in contents:

@@ -5,7 +5,8 @@ Every `fact` is a full id (`stacks/cuda:driver-12.6`); `Matrix.fact` gives the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from accel_env.frozen import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
