@@ -4,17 +4,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel_env.errors import InputError
 from accel_env.matrix import store, tables
-from accel_env.matrix.codec import Flat, flatten, pack_candidates
+from accel_env.matrix.codec import flatten, pack_candidates
 from accel_env.matrix.devices import key_of
 from accel_env.matrix.expand import Expander
 from accel_env.matrix.packages import Package, parse_package
 from accel_env.matrix.read import Faults, Row, dotted
 from accel_env.matrix.types import Absent, Artifact, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
 from accel_env.model import Candidate, Fact, Image
+
+if TYPE_CHECKING:
+    from accel_env.matrix.codec import Flat
 
 _SHOWN = 20
 T = TypeVar("T")
