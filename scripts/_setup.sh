@@ -12,7 +12,7 @@ die() { # REFERENCE SENTENCE HINT CODE
 
 pyproject_digest() { # ROOT
     local line
-    line=$(sha256sum "$1/pyproject.toml" 2>/dev/null || shasum -a 256 "$1/pyproject.toml") || die no-pyproject "cannot read $1/pyproject.toml" "run this from a whole checkout" 3
+    line=$(sha256sum "$1/pyproject.toml") || die no-pyproject "cannot read $1/pyproject.toml" "run this in a whole checkout" 3
     printf '%s' "${line%% *}"
 }
 
@@ -60,7 +60,7 @@ make_venv() { # VENV
 }
 
 build_venv() { # ROOT FLAVOUR DIGEST
-    local root=$1 flavour=$2 venv=$1/.venv target=$1 whole=
+    local root=$1 flavour=$2 venv=$1/.venv log=$1/.venv/accel-env.log target=$1 whole=
     say "accel-env: setting up $venv ($flavour); this takes a minute once ..."
     # A finished environment of this checkout only misses what pyproject.toml gained; anything else starts anew.
     is_whole "$root" && whole=1
@@ -68,7 +68,8 @@ build_venv() { # ROOT FLAVOUR DIGEST
     [[ $whole ]] || make_venv "$venv"
     [[ $flavour == dev ]] && target="$root[dev]"
     if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 2 \
-        --editable "$target" >&2; then
+        --editable "$target" >"$log" 2>&1; then
+        tail -n 15 "$log" >&2
         die no-install "pip could not install accel-env and what it needs into $venv" \
             "check that this machine reaches PyPI or your mirror (pip config list), then run it again" 5
     fi
