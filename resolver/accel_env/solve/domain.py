@@ -1,9 +1,10 @@
 """The live part of a field under some items and one Python (or any), made consistent by propagation."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from accel_env.solve.prune import Field
+from accel_env.solve.field import Field
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -1,4 +1,5 @@
 """Words for needs: why a pick fits, why a candidate is out, what stands in for a package that does not exist here."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -9,8 +10,8 @@ from accel_env.solve.versions import allows, best_tag
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
+    from accel_env.solve.field import Field
     from accel_env.solve.ground import Ground
-    from accel_env.solve.prune import Field
 
 TRIVIAL = (Subject.OS, Subject.CPU, Subject.STACK)
 
@@ -146,5 +147,11 @@ def why_not(field: Field, name: str, spec: str, build: str) -> list[tuple[Candid
             if candidate.name != name or not allows(spec, candidate.version) or (build and candidate.build != build):
                 continue
             for failure in entry.verdict.failures:
-                rows.append((candidate, because(field.matrix, failure.need.subject.value, need_text(failure.need, candidate), failure.need.fact), failure.met))
+                rows.append(
+                    (
+                        candidate,
+                        because(field.matrix, failure.need.subject.value, need_text(failure.need, candidate), failure.need.fact),
+                        failure.met,
+                    )
+                )
     return rows

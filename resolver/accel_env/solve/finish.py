@@ -1,12 +1,13 @@
 """A choice becomes a solution: picks with reasons, image, run line, warnings."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from accel_env.model import Candidate, Conflict, Image, Pick, Solution, Warned
-from accel_env.solve.core import conflict
+from accel_env.solve.conflict import conflict
 from accel_env.solve.explain import driver_text, need_text, pick_reasons
-from accel_env.solve.prune import Entry, Field
+from accel_env.solve.field import Entry, Field
 from accel_env.solve.search import Found, search
 from accel_env.solve.versions import best_tag
 
@@ -35,7 +36,9 @@ def solution(field: Field, found: Found) -> Solution:
 
 def _pick(field: Field, entry: Entry, python: str) -> Pick:
     candidate = entry.candidate
-    return Pick(candidate, best_tag(candidate.tags, python), pick_reasons(field, candidate, python, entry.verdict.jit), candidate.evidence)
+    return Pick(
+        candidate, best_tag(candidate.tags, python), pick_reasons(field, candidate, python, entry.verdict.jit), candidate.evidence
+    )
 
 
 def image_of(field: Field, stack: str, python: str, torch: Candidate | None) -> Image | None:
@@ -46,7 +49,7 @@ def image_of(field: Field, stack: str, python: str, torch: Candidate | None) -> 
     if torch is not None and torch.index == "image":
         fitting = [i for i in images if i.stack == stack and i.torch == torch.version]
         exact = [i for i in fitting if i.python == python]
-        return (exact or fitting or [None])[0]
+        return next(iter(exact or fitting), None)
     return next((i for i in images if i.default and i.python == python), None)
 
 
@@ -58,7 +61,9 @@ def _run(field: Field, picks: tuple[Pick, ...]) -> tuple[dict[str, str], tuple[s
     return dict(sorted(env.items())), tuple(stack.run_args) if stack else ()
 
 
-def _warnings(field: Field, entries: list[Entry], stack: str, python: str, image: Image | None, lockable: bool) -> Iterator[Warned]:
+def _warnings(
+    field: Field, entries: list[Entry], stack: str, python: str, image: Image | None, lockable: bool
+) -> Iterator[Warned]:
     ground, problem = field.ground, field.problem
     if not problem.devices and ground.stack_name == "cpu" and not problem.policy.stack:
         yield Warned("cpu-stack", "no accelerator was named and none was found: this plan is for the CPU")
@@ -70,15 +75,21 @@ def _warnings(field: Field, entries: list[Entry], stack: str, python: str, image
     for entry in entries:
         yield from _entry_warnings(field, entry)
     if problem.policy.target == "container" and problem.host.libc and _libc_was_named(field):
-        yield Warned("option-without-effect", "the host's glibc does not bind in a container: the base image brings its own (--target venv makes it bind)")
+        yield Warned(
+            "option-without-effect",
+            "the host's glibc does not bind in a container: the base image brings its own (--target venv makes it bind)",
+        )
     if field.outside:
-        names = ", ".join(a.text or a.name for a in field.outside)
-        yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {names}")
+        asked = ", ".join(a.text or a.name for a in field.outside)
+        yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {asked}")
     if image is not None and not image.digest:
         yield Warned("image-unpinned", f"no digest of {image.ref} is known: render refuses it unless told otherwise", image.fact)
     if not lockable:
         names = [e.candidate for e in entries if e.candidate.index != "image" and not e.hashed >> field.pythons.index(python) & 1]
-        yield Warned("lock-needs-network", f"no published hash is known for {', '.join(c.label for c in names)}: `lock` downloads and hashes it once")
+        yield Warned(
+            "lock-needs-network",
+            f"no published hash is known for {', '.join(c.label for c in names)}: `lock` downloads and hashes it once",
+        )
 
 
 def _libc_was_named(field: Field) -> bool:
@@ -98,27 +109,44 @@ def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator
     if not all(drivers):
         yield Warned("driver-unknown", f"no driver was named: {stack} needs driver {wanted}", need.fact)
     elif not all(d[0].isdigit() for d in drivers):
-        yield Warned("driver-in-kernel", f"{problem.devices[0].driver}: an in-kernel driver has no packaged release; {stack} is documented for {wanted}", need.fact)
+        yield Warned(
+            "driver-in-kernel",
+            f"{problem.devices[0].driver}: an in-kernel driver has no packaged release; {stack} is documented for {wanted}",
+            need.fact,
+        )
     elif not need.values and not ground.fully_supported(stack):
-        yield Warned("driver-minor-compat", driver_text(ground, stack, torch.verdict.jit) + "; code that is compiled at run time from PTX will not load", need.fact)
+        yield Warned(
+            "driver-minor-compat",
+            driver_text(ground, stack, torch.verdict.jit) + "; code that is compiled at run time from PTX will not load",
+            need.fact,
+        )
 
 
 def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
     candidate = entry.candidate
     for failure in entry.verdict.soft:
-        yield Warned(f"{candidate.name}-{failure.need.subject.value}", f"{need_text(failure.need, candidate)}; {failure.met}: {_fact_text(field, failure.need.fact)}", failure.need.fact)
+        yield Warned(
+            f"{candidate.name}-{failure.need.subject.value}",
+            f"{need_text(failure.need, candidate)}; {failure.met}: {_fact_text(field, failure.need.fact)}",
+            failure.need.fact,
+        )
     if entry.verdict.jit:
-        yield Warned("jit-first-run", f"{candidate.label} has no ahead-of-time code for this device: kernels are compiled just in time (JIT), so the first run is slow", candidate.fact)
+        yield Warned(
+            "jit-first-run",
+            f"{candidate.label} has no ahead-of-time code here: kernels are compiled just in time (JIT): a slow first run",
+            candidate.fact,
+        )
     if candidate.rank == 1:
         yield Warned("third-party-build", f"{candidate.label} is a third party's build ({candidate.index})", candidate.fact)
     if candidate.rank == 2:
-        yield Warned("fallback", f"{candidate.label} is a marked fallback, not the exact pair" + (f": {candidate.note}" if candidate.note else ""), candidate.fact)
+        yield Warned(
+            "fallback",
+            f"{candidate.label} is a marked fallback, not the exact pair" + (f": {candidate.note}" if candidate.note else ""),
+            candidate.fact,
+        )
     elif candidate.note:
         yield Warned("note", f"{candidate.label}: {candidate.note}", candidate.fact)
 
 
 def _fact_text(field: Field, fact: str) -> str:
     return field.matrix.fact(fact).text
-
-
-

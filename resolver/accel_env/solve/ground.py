@@ -4,6 +4,7 @@ Every failure is charged to *items*: the asks and host facts that a user could c
 failure together; a candidate is out as long as all items of one charge are in force. So any subset of the items can be tried
 without judging anything again.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -107,7 +108,13 @@ class Ground:
         if failure:
             return Verdict((failure,), (), False)
         if candidate.rank >= SOURCE_RANK and not self.policy.source_builds:
-            hard.append(Failure(Need(Subject.PACKAGE, candidate.fact, name=candidate.name), "a source build, picked only when asked for", (ALWAYS,)))
+            hard.append(
+                Failure(
+                    Need(Subject.PACKAGE, candidate.fact, name=candidate.name),
+                    "a source build, picked only when asked for",
+                    (ALWAYS,),
+                )
+            )
         if candidate.stack:
             hard += self._host_rules(candidate)
         jit = False
@@ -145,10 +152,16 @@ class Ground:
             return None if allows(need.allows, self.libc) else Failure(need, f"{where} glibc {self.libc}", self._charge("libc"))
         if subject is Subject.LIBSTDCXX and self.libstdcxx:
             fine = allows(need.allows, self.libstdcxx)
-            return None if fine else Failure(need, f"libstdc++ here goes up to GLIBCXX_{self.libstdcxx}", self._charge("libstdcxx"))
+            return (
+                None if fine else Failure(need, f"libstdc++ here goes up to GLIBCXX_{self.libstdcxx}", self._charge("libstdcxx"))
+            )
         if subject is Subject.KERNEL and host.kernel:
             kernel = host.kernel.split("-", 1)[0]
-            return None if allows(need.allows, kernel) else Failure(need, f"this host runs kernel {host.kernel}", self._charge("kernel"))
+            return (
+                None
+                if allows(need.allows, kernel)
+                else Failure(need, f"this host runs kernel {host.kernel}", self._charge("kernel"))
+            )
         if subject is Subject.DRIVER:
             return self._driver_need(need)
         return None
@@ -163,13 +176,15 @@ class Ground:
             if self.policy.stack and split_stack(self.policy.stack)[0] == self.stack_name:
                 return Failure(need, f"--stack {self.policy.stack} was asked for", self._charge("stack"))
             names = ", ".join(d.name or d.arch for d in self.devices) or "no accelerator on this host"
-            return Failure(need, f"the stack of {names} is {self.stack_name or 'none'}" if self.devices else names, self._each_device())
+            return Failure(
+                need, f"the stack of {names} is {self.stack_name or 'none'}" if self.devices else names, self._each_device()
+            )
         if candidate.module == "torch" and self.policy.stack and not stack_fits(self.policy.stack, stack):
             return Failure(need, f"--stack {self.policy.stack} was asked for", self._charge("stack"))
         return None
 
     def _host_rules(self, candidate: Candidate) -> list[Failure]:
-        """What the stack says about devices whatever the build: kinds that its indexes do not serve, drivers that dropped an architecture."""
+        """What the stack says whatever the build: kinds that its indexes do not serve, drivers that dropped an architecture."""
         stack = self.stack
         if stack is None or not self.devices:
             return []
@@ -181,15 +196,25 @@ class Ground:
                 bit = self._bit(f"device:{index}")
                 for rule in () if image else stack.kind_rules:
                     if rule.kind == device.kind and (not rule.archs or device.arch in rule.archs):
-                        rows.append(Failure(Need(Subject.STACK, rule.fact, values=(candidate.stack,)), f"this host has {_named(device)}: {rule.text}", (bit,)))
+                        rows.append(
+                            Failure(
+                                Need(Subject.STACK, rule.fact, values=(candidate.stack,)),
+                                f"this host has {_named(device)}: {rule.text}",
+                                (bit,),
+                            )
+                        )
                 driver = self.driver(device)
                 for drop in stack.arch_drivers:
                     if device.arch in drop.archs and driver[:1].isdigit() and not allows(f"<{drop.below}", driver):
                         need = Need(Subject.DRIVER, drop.fact, allows=f"<{drop.below}")
-                        rows.append(Failure(need, f"driver {device.driver} has dropped {_named(device)}", (bit | self._bit("driver"),)))
+                        rows.append(
+                            Failure(need, f"driver {device.driver} has dropped {_named(device)}", (bit | self._bit("driver"),))
+                        )
                 release = self.release(candidate.stack)
                 if release and release.archs and device.arch not in release.archs:
-                    rows.append(Failure(Need(Subject.ARCH, release.fact, values=release.archs), f"this host has {_named(device)}", (bit,)))
+                    rows.append(
+                        Failure(Need(Subject.ARCH, release.fact, values=release.archs), f"this host has {_named(device)}", (bit,))
+                    )
             self._rules[key] = rows
         return self._rules[key]
 
@@ -217,7 +242,7 @@ class Ground:
         return self.vendor.runs(need, device.arch, self.stack, release)
 
     def _driver_of(self, candidate: Candidate, jit: bool) -> Failure | None:
-        """The stack's own driver rule: the minor floor for machine code, the full floor once something is compiled at run time."""
+        """The stack's own driver rule: the minor floor for machine code, the full floor once code is compiled at run time."""
         key = (candidate.stack, jit)
         if key not in self._driver:
             self._driver[key] = self._floor(candidate.stack, jit)

@@ -1,4 +1,5 @@
 """The plan as JSON mappings (`accel-env/plan/1`): what `resolve --json` prints and `plan.json` holds."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -16,11 +17,14 @@ Json = dict[str, Any]
 
 def plan(result: Solution | Conflict, matrix: Matrix) -> Json:
     """The whole plan or refusal; key order is fixed, so the same result gives the same bytes."""
-    common: Json = {"schema": SCHEMA, "status": "ok" if isinstance(result, Solution) else "conflict",
-                    "matrix": {"version": matrix.version, "digest": matrix.digest},
-                    "asks": [a.text or a.name for a in result.problem.asks],
-                    "target": result.problem.policy.target,
-                    "host": host(result.problem.host, result.problem.devices)}
+    common: Json = {
+        "schema": SCHEMA,
+        "status": "ok" if isinstance(result, Solution) else "conflict",
+        "matrix": {"version": matrix.version, "digest": matrix.digest},
+        "asks": [a.text or a.name for a in result.problem.asks],
+        "target": result.problem.policy.target,
+        "host": host(result.problem.host, result.problem.devices),
+    }
     return common | (_solution(result, matrix) if isinstance(result, Solution) else _conflict(result, matrix))
 
 
@@ -60,7 +64,12 @@ def _solution(value: Solution, matrix: Matrix) -> Json:
 
 def _pick(pick: Pick, matrix: Matrix) -> Json:
     candidate = pick.candidate
-    row: Json = {"version": candidate.version, "build": candidate.build, "index": index_text(candidate.index, candidate.tag, matrix), "evidence": pick.evidence}
+    row: Json = {
+        "version": candidate.version,
+        "build": candidate.build,
+        "index": index_text(candidate.index, candidate.tag, matrix),
+        "evidence": pick.evidence,
+    }
     if candidate.variant:
         row["variant"] = candidate.variant
     if pick.tag:
@@ -92,11 +101,17 @@ def _conflict(value: Conflict, matrix: Matrix) -> Json:
         "conflict": {
             "core": [{"kind": c.kind, "text": c.text} for c in value.core],
             "because": [_because(b) for b in value.because],
-            "relaxations": [{"change": [{"kind": c.kind, "name": c.name, "spec": c.spec} for c in r.change], "gives": dict(r.gives)} for r in value.relaxations],
+            "relaxations": [
+                {"change": [{"kind": c.kind, "name": c.name, "spec": c.spec} for c in r.change], "gives": dict(r.gives)}
+                for r in value.relaxations
+            ],
         },
         "warnings": [_warning(w, matrix) for w in value.warnings] + _ignored(value.problem),
     }
 
 
 def _ignored(problem: Problem) -> list[Mapping[str, str]]:
-    return [{"rule": "device-ignored", "message": f"{d.name or d.arch} ({d.vendor}) is left out: {why}", "source": ""} for d, why in problem.ignored]
+    return [
+        {"rule": "device-ignored", "message": f"{d.name or d.arch} ({d.vendor}) is left out: {why}", "source": ""}
+        for d, why in problem.ignored
+    ]

@@ -1,4 +1,5 @@
 """`state`: a host, asks and a policy become a problem with one set of devices; `items_of` lists what could be changed."""
+
 from __future__ import annotations
 
 import re
@@ -29,11 +30,17 @@ def parse_ask(text: str, origin: str) -> Ask:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         problem = str(error).splitlines()[0]
-        raise UsageError("bad-requirement", f"{origin}: {text!r} is no requirement: {problem}",
-                         hint="write a name and a version range, for example 'torch>=2.9,<2.12'") from None
+        raise UsageError(
+            "bad-requirement",
+            f"{origin}: {text!r} is no requirement: {problem}",
+            hint="write a name and a version range, for example 'torch>=2.9,<2.12'",
+        ) from None
     if requirement.url:
-        raise UsageError("bad-requirement", f"{origin}: {text!r} names a URL; the matrix picks files itself",
-                         hint=f"write {requirement.name!r}, or add the file in an overlay")
+        raise UsageError(
+            "bad-requirement",
+            f"{origin}: {text!r} names a URL; the matrix picks files itself",
+            hint=f"write {requirement.name!r}, or add the file in an overlay",
+        )
     return Ask(normalise(requirement.name), str(requirement.specifier), tuple(sorted(requirement.extras)), text.strip(), origin)
 
 
@@ -60,12 +67,16 @@ def _check_policy(policy: Policy, matrix: Matrix) -> None:
         name, version = split_stack(policy.stack)
         stack = matrix.stacks().get(name)
         if stack is None:
-            raise UsageError("unknown-stack", f"--stack {policy.stack}: there is no stack {name!r}",
-                             hint=f"one of: {', '.join(matrix.stacks())}")
+            raise UsageError(
+                "unknown-stack",
+                f"--stack {policy.stack}: there is no stack {name!r}",
+                hint=f"one of: {', '.join(matrix.stacks())}",
+            )
         releases = [r.version for r in stack.releases]
         if version and not any(r == version or r.startswith(version + ".") for r in releases):
-            raise UsageError("unknown-stack", f"--stack {policy.stack}: {name} has no release {version}",
-                             hint=f"known: {', '.join(releases)}")
+            raise UsageError(
+                "unknown-stack", f"--stack {policy.stack}: {name} has no release {version}", hint=f"known: {', '.join(releases)}"
+            )
     if policy.python and not re.fullmatch(r"\d+\.\d+t?", policy.python):
         raise UsageError("bad-python", f"--python {policy.python!r} is no Python version", hint="write X.Y, for example 3.12")
 
@@ -85,7 +96,9 @@ def choose_devices(host: Host, policy: Policy, matrix: Matrix) -> tuple[tuple[De
     else:
         pool = {v: ds for v, ds in discrete.items() if ds} or groups
         served = {s.vendor for s in matrix.stacks().values() if s.releases}
-        chosen = max(pool.values(), key=lambda ds: (ds[0].vendor in served, len(ds), sum(d.memory_mib or 0 for d in ds)), default=[])
+        chosen = max(
+            pool.values(), key=lambda ds: (ds[0].vendor in served, len(ds), sum(d.memory_mib or 0 for d in ds)), default=[]
+        )
         why = f"the {chosen[0].vendor} set was chosen; name another with --stack or --device" if chosen else ""
     ignored = []
     for device in host.devices:
@@ -105,7 +118,9 @@ def pythons_of(problem: Problem, matrix: Matrix) -> tuple[str, ...]:
     order = [p.version for p in matrix.pythons()]
     if policy.target == "venv":
         return tuple(p for p in order if not p.endswith("t"))
-    if active_stack(matrix, problem.devices, policy) in {split_stack(i.stack)[0] for i in matrix.images() if i.stack and not i.default and i.torch}:
+    if active_stack(matrix, problem.devices, policy) in {
+        split_stack(i.stack)[0] for i in matrix.images() if i.stack and not i.default and i.torch
+    }:
         return tuple(p for p in order if not p.endswith("t"))
     based = {i.python for i in matrix.images() if i.default}
     return tuple(p for p in order if p in based)
@@ -117,11 +132,19 @@ def python_minor(text: str) -> str:
     return ".".join(text.rstrip("t").split(".")[:2]) + ("t" if threaded else "")
 
 
+def distinct(devices: Iterable[Device]) -> tuple[Device, ...]:
+    """The devices that differ in anything a need can ask about."""
+    seen: dict[tuple[str, str, str, str], Device] = {}
+    for device in devices:
+        seen.setdefault((device.name, device.arch, device.driver, device.kind), device)
+    return tuple(seen.values())
+
+
 def items_of(problem: Problem) -> tuple[Item, ...]:
     """Asks and host facts as items, one bit each; bit 1 is kept for what nobody can change."""
     policy, host = problem.policy, problem.host
     rows: list[tuple[str, str, str, int]] = [("ask", f"ask:{i}", a.text or a.name, i) for i, a in enumerate(problem.asks)]
-    for index, device in enumerate(problem.devices):
+    for index, device in enumerate(distinct(problem.devices)):
         rows.append(("host", f"device:{index}", f"device {device.name or device.arch} ({device.arch})", index))
     if not problem.devices:
         rows.append(("host", "none", "no accelerator on this host", 0))

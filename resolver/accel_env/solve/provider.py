@@ -2,6 +2,7 @@
 
 A slot that is bounded but not required may also be *absent*; that is the bit just above its candidates.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,10 +22,10 @@ class Wish(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A candidate; `index` equal to the number of candidates means that the module is absent."""
+    """A candidate; `place` equal to the number of candidates means that the module is absent."""
 
     module: str
-    index: int
+    place: int
 
 
 ROUNDS = 10_000
@@ -46,7 +47,7 @@ def resolve(domain: Domain) -> dict[str, int] | None:
     except ResolutionTooDeep as error:
         raise TooDeep(f"no answer after {ROUNDS} rounds") from error
     slots = domain.field.slots
-    return {m: c.index for m, c in result.mapping.items() if c.index < len(slots[m].entries)}
+    return {m: c.place for m, c in result.mapping.items() if c.place < len(slots[m].entries)}
 
 
 class TooDeep(Exception):
@@ -64,31 +65,38 @@ class _Provider:
     def identify(self, requirement_or_candidate: Wish | Choice) -> str:
         return requirement_or_candidate.module
 
-    def get_preference(self, identifier: str, resolutions: Mapping[str, Choice], candidates: Mapping[str, Iterator[Choice]],
-                       information: Mapping[str, Iterator[RequirementInformation[Wish, Choice]]],
-                       backtrack_causes: Sequence[RequirementInformation[Wish, Choice]]) -> tuple[bool, int, str]:
+    def get_preference(
+        self,
+        identifier: str,
+        resolutions: Mapping[str, Choice],
+        candidates: Mapping[str, Iterator[Choice]],
+        information: Mapping[str, Iterator[RequirementInformation[Wish, Choice]]],
+        backtrack_causes: Sequence[RequirementInformation[Wish, Choice]],
+    ) -> tuple[bool, int, str]:
         mask = self._mask(identifier, (i.requirement for i in information[identifier]))
         blamed = any(cause.requirement.module == identifier for cause in backtrack_causes)
         return (not blamed, mask.bit_count() if hasattr(mask, "bit_count") else bin(mask).count("1"), identifier)
 
-    def find_matches(self, identifier: str, requirements: Mapping[str, Iterator[Wish]], incompatibilities: Mapping[str, Iterator[Choice]]) -> Iterable[Choice]:
+    def find_matches(
+        self, identifier: str, requirements: Mapping[str, Iterator[Wish]], incompatibilities: Mapping[str, Iterator[Choice]]
+    ) -> Iterable[Choice]:
         mask = self._mask(identifier, requirements[identifier])
         for choice in incompatibilities[identifier]:
-            mask &= ~(1 << choice.index)
+            mask &= ~(1 << choice.place)
         absent = 1 << len(self.field.slots[identifier].entries)
         if mask & absent:
             return [Choice(identifier, absent.bit_length() - 1), *(Choice(identifier, i) for i in bits(mask & ~absent))]
         return [Choice(identifier, i) for i in bits(mask)]
 
     def is_satisfied_by(self, requirement: Wish, candidate: Choice) -> bool:
-        return bool(requirement.mask >> candidate.index & 1)
+        return bool(requirement.mask >> candidate.place & 1)
 
     def get_dependencies(self, candidate: Choice) -> Iterable[Wish]:
         size = len(self.field.slots[candidate.module].entries)
-        if candidate.index == size:
+        if candidate.place == size:
             return []
         rows = []
-        for target, mask, always, _ in self.field.links_of(candidate.module, candidate.index, self.python):
+        for target, mask, always, _ in self.field.links_of(candidate.module, candidate.place, self.python):
             absent = 0 if always else 1 << len(self.field.slots[target].entries)
             rows.append(Wish(target, mask & self.domain.live[target] | absent))
         return rows

@@ -3,15 +3,17 @@
 resolvelib gives *a* solution; the best one is found by pinning the best value of one term after the other: first choices before
 third parties' builds and fallbacks, then the newest torch, the best stack, the asks in their order, the Python.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from accel_env.solve.domain import Domain, bits, tried_pythons
+from accel_env.solve.field import Field
 from accel_env.solve.ground import SOURCE_RANK
 from accel_env.solve.provider import resolve
-from accel_env.solve.prune import Field, stack_preference
+from accel_env.solve.prune import stack_preference
 from accel_env.solve.versions import minor
 
 LOCKABLE_WITHIN = 2
@@ -21,7 +23,7 @@ Grouping = Callable[[Field, str, int], Iterator[int]]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A choice: module -> index in its slot. `key` orders choices, smaller is better. `hashed`: found among lockable builds only."""
+    """A choice: module -> index in its slot. `key` orders choices, smaller is better. `hashed`: among lockable builds."""
 
     chosen: dict[str, int]
     python: int
@@ -93,7 +95,7 @@ def _near(field: Field, locked: Found, newest: Found) -> bool:
 
 
 def best(field: Field, active: int, rank: int, *, hashed: bool, banned: Banned = frozenset()) -> Found | None:
-    """The lexicographic best with candidates up to `rank`. One solve over any Python bounds the answer; usually a Python reaches it."""
+    """The lexicographic best up to `rank`. One solve over any Python bounds the answer; usually a Python reaches it."""
     bound = _climb(field, _domain(field, active, None, rank, hashed, banned))
     if bound is None:
         return None
@@ -125,7 +127,13 @@ def _found(field: Field, chosen: dict[str, int], python: int, rank: int, hashed:
     key = [rank, chosen.get("torch", 0)]
     for module in dict.fromkeys(m for _, m in field.asked):
         if module in chosen:
-            key.append(next(n for n, mask in enumerate(_by_version(field, module, field.slots[module].everything)) if mask >> chosen[module] & 1))
+            key.append(
+                next(
+                    n
+                    for n, mask in enumerate(_by_version(field, module, field.slots[module].everything))
+                    if mask >> chosen[module] & 1
+                )
+            )
     return Found(chosen, python, rank, hashed, (*key, python))
 
 

@@ -1,4 +1,5 @@
 """Cached comparison of versions and specifiers; parsing them again and again dominated the search otherwise."""
+
 from __future__ import annotations
 
 import re

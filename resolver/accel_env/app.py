@@ -1,0 +1,283 @@
+"""One function per verb: the only place where the stages are chained.
+
+Every function takes plain words and gives a plain mapping; what is printed, and how, is the business of `cli`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accel_env.errors import ClosureError, NoSolution
+from accel_env.model import Ask, Conflict, Host, Lock, Nogood, Policy, Problem, Solution
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+
+Json = dict[str, Any]
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The common options, as typed; empty means not given."""
+
+    asks: tuple[str, ...] = ()
+    requirement_files: tuple[str, ...] = ()
+    host: str = ""
+    devices: tuple[str, ...] = ()
+    driver: str = ""
+    stack: str = ""
+    python: str = ""
+    glibc: str = ""
+    arch: str = ""
+    target: str = ""
+    prefer: str = ""
+    offline: bool = False
+    overlays: tuple[str, ...] = ()
+    source_builds: bool = False
+
+
+def matrix_of(overlays: tuple[str, ...] = ()) -> Matrix:
+    """The matrix with a site's overlays."""
+    from accel_env.matrix.load import open_matrix
+
+    return open_matrix(None, tuple(Path(name) for name in overlays))
+
+
+def host_of(request: Request, matrix: Matrix) -> Host:
+    """The machine: a host file or profile, else this one; then what the options say instead."""
+    from accel_env.hostfile import read
+    from accel_env.probe import override, probe
+    from accel_env.system.real import RealSystem
+
+    host = read(request.host, matrix) if request.host else probe(RealSystem(), matrix, full=False)
+    return override(
+        host,
+        devices=request.devices,
+        driver=request.driver,
+        python=request.python,
+        glibc=request.glibc,
+        arch=request.arch,
+        matrix=matrix,
+    )
+
+
+def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ...]]:
+    """The problem behind a request, and notes about requirement lines that were left out."""
+    from accel_env.asks import read_asks
+    from accel_env.solve.problem import state
+    from accel_env.system.real import RealSystem
+
+    asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
+    policy = Policy(
+        prefer=request.prefer or "default",
+        target=request.target or "container",
+        stack=request.stack,
+        python=request.python,
+        source_builds=request.source_builds,
+    )
+    return state(host_of(request, matrix), asks, policy, matrix), notes
+
+
+def detect(record: str = "", output: str = "", overlays: tuple[str, ...] = ()) -> Json:
+    """What this machine has; `record` keeps the raw probes as a fixture, `output` writes a host file."""
+    from accel_env.hostfile import to_mapping, write
+    from accel_env.probe import probe
+    from accel_env.system.real import RealSystem
+    from accel_env.system.record import RecordingSystem
+
+    matrix = matrix_of(overlays)
+    recording = RecordingSystem(RealSystem(), record) if record else None
+    host = probe(recording or RealSystem(), matrix)
+    if recording:
+        recording.save()
+    if output:
+        write(host, output)
+    written = [name for name in (record, output) if name]
+    return {**to_mapping(host), "notes": list(host.notes), "written": written}
+
+
+def resolve(request: Request) -> Json:
+    """The plan, or the conflict, of interface.md."""
+    matrix = matrix_of(request.overlays)
+    problem, notes = problem_of(request, matrix)
+    return _plan(_answer(problem, matrix), matrix, notes)
+
+
+def explain(request: Request) -> Json:
+    """The plan with, per asked package, what was passed over on the way to it and why."""
+    from accel_env.solve.finish import answer
+    from accel_env.solve.prune import prune
+    from accel_env.solve.story import passed_over
+
+    matrix = matrix_of(request.overlays)
+    problem, notes = problem_of(request, matrix)
+    field = prune(problem, matrix)
+    result = answer(field)
+    told = [_reason(b) for b in passed_over(field, result)] if isinstance(result, Solution) else []
+    return {**_plan(result, matrix, notes), "explanation": told}
+
+
+def explain_not(request: Request, text: str) -> Json:
+    """Why a package, release or build is not in the answer: the ledger's words, with sources."""
+    from accel_env.solve.story import why_not
+
+    matrix = matrix_of(request.overlays)
+    asked = (
+        request
+        if request.asks or request.requirement_files
+        else replace(request, asks=(text.partition("=")[0].partition("+")[0],))
+    )
+    problem, _ = problem_of(asked, matrix)
+    return why_not(problem, matrix, text)
+
+
+def lock(request: Request, output: str, progress: Callable[[str], None] | None = None) -> Json:
+    """Resolve, close over every dependency, write `pylock.toml`, `requirements.lock` and `plan.json` into `output`."""
+    from accel_env.lock.write import lock_files, write_files
+
+    matrix = matrix_of(request.overlays)
+    closed, plan, told = _closed(request, matrix, progress or _silent)
+    files = {**lock_files(closed), "plan.json": _plan_bytes(plan)}
+    write_files(Path(output), files)
+    return _written(plan, closed, output, files, told)
+
+
+def render(
+    request: Request,
+    output: str,
+    formats: tuple[str, ...] = (),
+    allow_unpinned: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Json:
+    """Lock, then write the Dockerfile and what goes with it into `output`."""
+    from accel_env.lock.write import write_files
+    from accel_env.render import RenderOptions, render_files
+
+    matrix = matrix_of(request.overlays)
+    closed, plan, told = _closed(request, matrix, progress or _silent)
+    options = RenderOptions(formats=formats, allow_unpinned=allow_unpinned)
+    files, notes = render_files(closed.solution, closed, _plan_bytes(plan), options)
+    write_files(Path(output), files)
+    return _written(plan, closed, output, files, (*told, *notes))
+
+
+def matrix_show(spec: str, overlays: tuple[str, ...] = ()) -> Json:
+    """What is known about a package or one release."""
+    from accel_env.matrix.show import show
+
+    return dict(show(matrix_of(overlays), spec))
+
+
+def matrix_lint(overlays: tuple[str, ...] = ()) -> Json:
+    """Every broken rule of the matrix; an unreadable file raises InputError with all faults."""
+    from accel_env.matrix.lint import lint
+
+    matrix = matrix_of(overlays)
+    problems = lint(matrix)
+    rows = [{"rule": p.rule, "severity": p.severity, "where": p.where, "message": p.message} for p in problems]
+    return {
+        "schema": "accel-env/lint/1",
+        "problems": [r for r in rows if r["severity"] == "error"],
+        "notes": [r for r in rows if r["severity"] != "error"],
+    }
+
+
+def matrix_stats(overlays: tuple[str, ...] = ()) -> Json:
+    """How much is known."""
+    from accel_env.matrix.stats import stats
+
+    return dict(stats(matrix_of(overlays)))
+
+
+def _answer(problem: Problem, matrix: Matrix) -> Solution | Conflict:
+    from accel_env.solve.finish import answer
+    from accel_env.solve.prune import prune
+
+    return answer(prune(problem, matrix))
+
+
+def _plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...]) -> Json:
+    from accel_env.solve.plan import plan
+
+    row = plan(result, matrix)
+    row["warnings"] = [*row["warnings"], *({"rule": "requirement-line", "message": note, "source": ""} for note in notes)]
+    return row
+
+
+def _reason(because: Any) -> Json:
+    return {"need": because.need, "text": because.text, "fact": because.fact, "source": because.source, "grade": because.grade}
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+def _plan_bytes(plan: Json) -> bytes:
+    import json
+
+    return (json.dumps(plan, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _closed(request: Request, matrix: Matrix, progress: Callable[[str], None]) -> tuple[Lock, Json, tuple[str, ...]]:
+    """Solve and close in turn: a refusal of the closure becomes a nogood, a package it needs becomes an ask; at most ATTEMPTS."""
+    from accel_env.lock.close import LockOptions, close, cutoff
+    from accel_env.lock.closer import Refusal
+    from accel_env.lock.rules import load_rules
+    from accel_env.lock.uv import UvCloser
+
+    problem, notes = problem_of(request, matrix)
+    rules = load_rules(str(matrix.root))
+    closer = UvCloser(progress=progress)
+    options = LockOptions(cutoff(matrix.version), request.offline, progress=progress)
+    told: list[str] = []
+    for _ in range(ATTEMPTS):
+        result = _answer(problem, matrix)
+        if isinstance(result, Conflict):
+            raise _no_solution(_plan(result, matrix, notes), told)
+        progress(f"closing over {', '.join(p.candidate.label for p in result.picks)}")
+        closed = close(result, matrix, rules, closer, options)
+        if not isinstance(closed, Refusal):
+            return closed, _plan(result, matrix, notes), tuple(told)
+        told.append(closed.reason)
+        problem = _learn(problem, closed)
+    raise ClosureError(
+        "closure-refused",
+        f"the closure refused {ATTEMPTS} combinations, the last one with the words below",
+        context=tuple(told[-1].splitlines()),
+        hint="loosen one of the asks, or name an older torch",
+    )
+
+
+def _learn(problem: Problem, refusal: Any) -> Problem:
+    if refusal.also:
+        asks = tuple(Ask(name, "", text=name, origin="needed by the closure") for name in refusal.also)
+        return replace(problem, asks=problem.asks + asks)
+    return replace(problem, nogoods=(*problem.nogoods, Nogood(refusal.picks, refusal.reason)))
+
+
+def _no_solution(plan: Json, told: list[str]) -> NoSolution:
+    conflict = plan["conflict"]
+    core = " and ".join(item["text"] for item in conflict["core"]) or "what was asked"
+    lines = tuple(f"because: {b['text']}" for b in conflict["because"])
+    if told:
+        lines += ("after the closure had refused:", *told[-1].splitlines())
+    return NoSolution(
+        "no-combination",
+        f"nothing works for {core}",
+        context=lines,
+        hint="`accel-env resolve` with the same words shows the ways out",
+    )
+
+
+def _written(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...]) -> Json:
+    return {
+        "schema": "accel-env/written/1",
+        "plan": plan,
+        "locked": len(closed.files),
+        "notes": [*closed.notes, *told],
+        "written": [str(Path(output) / name) for name in sorted(files)],
+    }

@@ -1,0 +1,94 @@
+"""A refusal that teaches: the minimal core, the facts behind it, what stands in, and the ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from accel_env.model import Because, Conflict, CoreItem
+from accel_env.solve.core import minimal_core
+from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
+from accel_env.solve.field import Entry, Field
+from accel_env.solve.ground import ALWAYS, Failure, Item
+from accel_env.solve.relax import COST, relaxations
+
+REASONS = 8
+RELAXATIONS = 6
+
+
+def conflict(field: Field) -> Conflict:
+    """The conflict of a field without a solution."""
+    core = minimal_core(field)
+    asks = [field.problem.asks[i.index] for i in core if i.kind == "ask"]
+    reasons = list(_reasons(field, core))
+    reasons += stack_answer(field)
+    for ask in asks:
+        reasons += stand_ins(field, ask.name)
+    ways = sorted(relaxations(field, core), key=lambda r: sum(COST.get(c.kind, 9) for c in r.change))
+    return Conflict(
+        field.problem,
+        tuple(CoreItem(i.kind, i.text) for i in core),
+        tuple(dict.fromkeys(reasons)),
+        tuple(ways[:RELAXATIONS]),
+    )
+
+
+def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
+    """The facts that make the core: what the asked packages' candidates need and what they met, newest candidates first."""
+    active = ALWAYS
+    for item in core:
+        active |= item.bit
+    asked = {module for ask, module in field.asked if any(i.kind == "ask" and field.problem.asks[i.index] is ask for i in core)}
+    count = 0
+    for module in sorted(asked):
+        for reason in _static_reasons(field, module, active):
+            yield reason
+            count += 1
+            if count >= REASONS:
+                break
+    yield from _dynamic_reasons(field, sorted(asked), active)
+    if not count:
+        for module in sorted(set(field.slots) - asked):
+            yield from list(_static_reasons(field, module, active))[:3]
+
+
+def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]:
+    """One reason per distinct (need, what it met) of a slot, newest first, builds of the active stack before others."""
+    seen: set[tuple[object, ...]] = set()
+    own: list[tuple[Entry, Failure]] = []
+    foreign: list[tuple[Entry, Failure]] = []
+    for entry in field.slots[module].entries:
+        if _asked_out(entry, field, active):
+            continue
+        for failure in entry.verdict.failures:
+            if failure.holds(active):
+                (foreign if failure.need.subject.value == "stack" else own).append((entry, failure))
+                break
+    for entry, failure in [*own, *foreign[:1]]:
+        key = (failure.need.subject, failure.need.values, failure.need.allows, failure.met)
+        if key in seen:
+            continue
+        seen.add(key)
+        text = f"{need_text(failure.need, entry.candidate)}; {failure.met}"
+        yield because(field.matrix, failure.need.subject.value, text, failure.need.fact)
+
+
+def _asked_out(entry: Entry, field: Field, active: int) -> bool:
+    """True when an ask's own range already excludes the candidate: nobody wants to read why it would not run."""
+    asks = {item.bit for item in field.items if item.kind == "ask" and item.bit & active}
+    return any(charge in asks for charge in entry.charges)
+
+
+def _dynamic_reasons(field: Field, asked: list[str], active: int) -> Iterator[Because]:
+    """What live candidates of the core's packages demand of each other and of torch."""
+    for module in asked:
+        shown = 0
+        for index, entry in enumerate(field.slots[module].entries):
+            if entry.out(active):
+                continue
+            for target, mask, _, need in field.links_of(module, index, 0):
+                rest = [e for i, e in enumerate(field.slots[target].entries) if mask >> i & 1 and not e.out(active)]
+                if not rest or target in asked or (len(asked) > 1 and target == "torch"):
+                    yield because(field.matrix, need.subject.value, need_text(need, entry.candidate), need.fact)
+                    shown += 1
+            if shown >= 3:
+                break

@@ -1,0 +1,165 @@
+"""Ways out of a conflict: single edits of the core's asks and host facts, cheapest first, each one solved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from accel_env.model import Change, Problem, Relaxation
+from accel_env.solve.core import minimal_core
+from accel_env.solve.field import Field
+from accel_env.solve.ground import Item
+from accel_env.solve.problem import distinct
+from accel_env.solve.prune import prune
+from accel_env.solve.search import Found, feasible, search
+from accel_env.solve.versions import allows, parse
+
+PAIRS = 4
+COST = {"package": 1, "python": 2, "stack": 3, "drop": 4, "libc": 5, "target": 5, "device": 6, "driver": 7}
+
+
+def relaxations(field: Field, core: tuple[Item, ...]) -> Iterator[Relaxation]:
+    """Every single edit that helps, with what the solver then picks; where none does, pairs of edits."""
+    found = [r for item in core for r in _ways_out(field, item)]
+    if found:
+        yield from found
+        return
+    # no single change helps: one change of an ask on top of another item given up
+    edits = [edit for item in core for edit in _edits(field, item)]
+    for change, problem in edits[:PAIRS]:
+        inner = prune(problem, field.matrix)
+        for other in minimal_core(inner):
+            for way in _ways_out(inner, other):
+                yield Relaxation((change, *way.change), way.gives)
+
+
+def _ways_out(field: Field, item: Item) -> Iterator[Relaxation]:
+    for change, problem in _edits(field, item):
+        inner = prune(problem, field.matrix)
+        answer = search(inner)
+        if answer is not None:
+            yield Relaxation((_exact(change, inner, answer),), gives(inner, answer))
+            if change.kind in ("driver", "python"):
+                return
+
+
+def _exact(change: Change, field: Field, answer: Found) -> Change:
+    """A package change names the version that the solver then picks."""
+    if change.kind == "package" and not change.spec:
+        for module, index in answer.chosen.items():
+            candidate = field.slots[module].entries[index].candidate
+            if candidate.name == change.name or module == change.name:
+                return Change("package", candidate.name, f"=={candidate.version}")
+    if change.kind == "stack" and "torch" in answer.chosen:
+        stack = field.slots["torch"].entries[answer.chosen["torch"]].candidate.stack
+        return Change("stack", change.name, stack)
+    return change
+
+
+def gives(field: Field, answer: Found) -> dict[str, str]:
+    """What a choice picks: name -> `version+build`."""
+    rows = {}
+    for module, index in answer.chosen.items():
+        candidate = field.slots[module].entries[index].candidate
+        rows[candidate.name] = candidate.version + ("" if candidate.build in ("", "any") else f"+{candidate.build}")
+    rows["python"] = field.pythons[answer.python]
+    return dict(sorted(rows.items()))
+
+
+def _edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
+    """The edits of a problem that give up one item, cheapest first."""
+    makers = {
+        "ask": _ask_edits,
+        "python": _python_edits,
+        "stack": _stack_edits,
+        "libc": _libc_edits,
+        "device": _device_edits,
+        "driver": _driver_edits,
+    }
+    maker = makers.get(item.key.split(":")[0])
+    if maker is not None:
+        yield from maker(field, item)
+
+
+def _ask_edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    ask = problem.asks[item.index]
+    if ask.specifier:
+        free = replace(ask, specifier="", text=ask.name)
+        yield Change("package", ask.name, ""), replace(problem, asks=tuple(free if a is ask else a for a in problem.asks))
+    rest = tuple(a for a in problem.asks if a is not ask)
+    if rest:
+        yield Change("drop", ask.name, ""), replace(problem, asks=rest)
+
+
+def _python_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    for python in field.pythons[field.bound :]:
+        yield Change("python", "python", f"=={python}.*"), replace(problem, policy=replace(problem.policy, python=python))
+
+
+def _stack_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    name = problem.policy.stack.split("-")[0]
+    yield Change("stack", name, ""), replace(problem, policy=replace(problem.policy, stack=name))
+
+
+def _libc_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    floor = _least_libc(field)
+    yield Change("libc", "glibc", f">={floor}"), replace(problem, host=replace(problem.host, libc=floor, libc_family="glibc"))
+    policy = replace(problem.policy, target="container", python=field.pythons[0])
+    yield Change("target", "container", ""), replace(problem, policy=policy)
+
+
+def _device_edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    gone = distinct(problem.devices)[item.index]
+    rest = tuple(d for d in problem.devices if (d.name, d.arch) != (gone.name, gone.arch))
+    if rest:
+        yield Change("device", gone.name or gone.arch, "leave out"), replace(problem, devices=rest)
+
+
+def _driver_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
+    """Other drivers, the smallest step up first, then (for stacks that tie driver and software) any other release."""
+    problem = field.problem
+    vendor = problem.devices[0].vendor
+    wanted: dict[str, str] = {}
+    for slot in field.slots.values():
+        for entry in slot.entries:
+            for failure in entry.verdict.failures:
+                if failure.need.subject.value == "driver":
+                    for spec in failure.need.values or (failure.need.allows,):
+                        wanted.setdefault(_satisfying(spec), spec)
+    have = field.ground.driver(problem.devices[0])
+    order = sorted(wanted, key=lambda v: (parse(v) < parse(have or "0"), parse(v)))
+    for driver in order:
+        devices = tuple(replace(d, driver=driver) for d in problem.devices)
+        yield Change("driver", vendor, wanted[driver]), replace(problem, devices=devices)
+
+
+def _satisfying(spec: str) -> str:
+    """A driver version inside a specifier: its bound, or the next whole number inside."""
+    first = spec.split(",")[0].lstrip("<>=~! ")
+    version = first.replace(".*", "")
+    if allows(spec, version):
+        return version
+    major = parse(version).major
+    return str(major - 1 if spec.startswith("<") else major + 1)
+
+
+def _least_libc(field: Field) -> str:
+    """The lowest glibc that lets something live that the host's does not."""
+    floors = {
+        f.need.allows.lstrip(">=")
+        for s in field.slots.values()
+        for e in s.entries
+        for f in e.verdict.failures
+        if f.need.subject.value == "libc"
+    }
+    for floor in sorted(floors, key=parse):
+        problem = replace(field.problem, host=replace(field.problem.host, libc=floor, libc_family="glibc"))
+        inner = prune(problem, field.matrix)
+        if feasible(inner, inner.everything):
+            return floor
+    return max(floors, key=parse, default=field.problem.host.libc)
