@@ -149,7 +149,7 @@ CASES: dict[str, tuple[str, str, Callable[..., Mapping[str, object]]]] = {
     "matrix-lint": ("matrix lint", "matrix_lint", answering({"problems": []})),
     "matrix-lint-broken": (
         "matrix lint", "matrix_lint",
-        answering({"problems": [{"file": "torch/9.9.1.yaml", "path": "releases[0]", "message": "no source"}]}),
+        answering({"problems": [{"where": "torch/9.9.1.yaml: releases[0]", "rule": "no-source", "message": "a fact needs it"}]}),
     ),
     "nothing-asked": ("resolve", "resolve", answering(PLAN)),
     "lock-without-folder": ("lock torch", "lock", answering(WRITTEN)),

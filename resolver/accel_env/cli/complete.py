@@ -56,5 +56,10 @@ def _pythons() -> Iterable[str]:
 def _devices() -> Iterable[str]:
     from accel_env.matrix.load import open_matrix
 
-    # With hyphens: a name with blanks would be split by the shell, and look-up reads both alike.
-    return (row.name.lower().replace(" ", "-") for row in open_matrix().devices().rows())
+    # With hyphens: a name with blanks would be split by the shell, and look-up reads both alike. People leave out the
+    # family (`rtx-4090` for `geforce-rtx-4090`), so the name is offered without its first word too.
+    for row in open_matrix().devices():
+        words = row.name.lower().split()
+        yield "-".join(words)
+        if len(words) > 1:
+            yield "-".join(words[1:])

@@ -21,6 +21,6 @@ def run(words: Words) -> int:
     from accel_env.cli.output import print_answer
     from accel_env.cli.show_host import host_lines
 
-    answer = app.detect(words.text("record"), words.text("output"))
+    answer = app.detect(words.text("record"), words.text("output"), words.many("overlay"))
     print_answer(answer, words.flag("json"), host_lines)
     return 0

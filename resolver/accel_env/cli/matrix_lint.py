@@ -14,6 +14,6 @@ def run(words: Words) -> int:
     from accel_env.cli.show_matrix import lint_lines
     from accel_env.cli.text import items
 
-    answer = app.matrix_lint()
+    answer = app.matrix_lint(words.many("overlay"))
     print_answer(answer, words.flag("json"), lint_lines)
     return 3 if items(answer, "problems") else 0

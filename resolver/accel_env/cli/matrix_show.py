@@ -21,6 +21,6 @@ def run(words: Words) -> int:
     spec = words.many("spec")
     if not spec:
         raise UsageError("nothing-named", "`matrix show` needs a package", hint="try `accel-env matrix show torch`")
-    answer = app.matrix_show(spec[0])
+    answer = app.matrix_show(spec[0], words.many("overlay"))
     print_answer(answer, words.flag("json"), package_lines)
     return 0

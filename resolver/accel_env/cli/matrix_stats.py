@@ -15,6 +15,6 @@ def run(words: Words) -> int:
     from accel_env.cli.output import print_answer
     from accel_env.cli.show_matrix import stats_lines
 
-    answer = app.matrix_stats()
+    answer = app.matrix_stats(words.many("overlay"))
     print_answer(answer, words.flag("json"), stats_lines)
     return 0

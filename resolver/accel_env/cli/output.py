@@ -39,6 +39,11 @@ def talk(lines: Iterable[str]) -> None:
     print("\n".join(_coloured(lines, sys.stderr)), file=sys.stderr, flush=True)
 
 
+def progress(line: str) -> None:
+    """Say on stderr what is going on, for verbs that take long."""
+    talk([f"... {line}"])
+
+
 def error_json(error: AccelEnvError) -> None:
     """Print an error as JSON on stderr: stdout carries answers only."""
     import json

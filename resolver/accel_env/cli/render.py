@@ -18,10 +18,11 @@ VERB = Verb(
 def run(words: Words) -> int:
     """Print what was written; errors have the codes of `errors`."""
     from accel_env import app
-    from accel_env.cli.output import print_answer
+    from accel_env.cli.output import print_answer, progress
     from accel_env.cli.request import folder, request
     from accel_env.cli.show_written import written_lines
 
-    answer = app.render(request(words), folder(words), words.many("format"), words.flag("allow_unpinned"))
+    formats, unpinned = words.many("format"), words.flag("allow_unpinned")
+    answer = app.render(request(words), folder(words), formats, unpinned, progress)
     print_answer(answer, words.flag("json"), written_lines)
     return 0

@@ -23,6 +23,7 @@ def host_lines(host: Json, columns: int) -> list[str]:
     libc = f"{string(host, 'libc', 'family')} {string(host, 'libc', 'version')}".strip()
     rows.insert(3, ("libc", _told(libc, string(from_probe, "libc"))))
     lines += ["", *pairs(rows, columns)]
+    lines += [f"wrote {path}" for path in items(host, "written")]
     for note in items(host, "notes"):
         lines += wrap(f"note: {note}", columns, "", "  ")
     return lines

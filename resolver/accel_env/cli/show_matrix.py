@@ -29,16 +29,14 @@ def package_lines(answer: Json, columns: int) -> list[str]:
 
 
 def lint_lines(answer: Json, columns: int) -> list[str]:
-    """One paragraph per broken rule, or one line that all is well."""
-    problems = items(answer, "problems")
-    if not problems:
-        return ["the matrix keeps its rules"]
+    """One paragraph per broken rule and per note, then how many, or one line that all is well."""
+    problems, notes = items(answer, "problems"), items(answer, "notes")
     lines: list[str] = []
-    for problem in problems:
-        parts = [string(problem, key) for key in ("file", "path", "message")]
-        text = ": ".join(part for part in parts if part) or str(problem)
-        lines += wrap(text, columns, "", "  ")
-    return [*lines, "", f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"]
+    for finding in (*problems, *notes):
+        parts = (string(finding, "where"), string(finding, "rule"), string(finding, "message"))
+        lines += wrap(": ".join(part for part in parts if part), columns, "", "  ")
+    told = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}" if problems else "the matrix keeps its rules"
+    return [*lines, *([""] if lines else []), told]
 
 
 def stats_lines(answer: Json, columns: int, prefix: str = "") -> list[str]:

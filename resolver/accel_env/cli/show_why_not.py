@@ -22,5 +22,7 @@ def why_not_lines(answer: Json, columns: int) -> list[str]:
         lines += wrap(why, columns, "    ", "      ")
         if met:
             lines += wrap(f"here: {met}", columns, "    ", "      ")
+    for other in items(answer, "instead"):
+        lines += ["", *wrap(f"instead: {reason(other)}", columns, "", "  ")]
     left = len(reasons) - SHOWN
     return [*lines, "", f"and {left} more reasons; --json has them all"] if left > 0 else lines
