@@ -204,7 +204,7 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
         "head": (model.version, model.digest),
         "packages": {name: _package_info(model, name) for name in model.names()},
         "stacks": tuple(_pack_stack(stack) for stack in model.stacks.values()),
-        "devices": {vendor.vendor: _pack_vendor(vendor) for vendor in model.vendors.values()},
+        "devices": {vendor.vendor: pack_vendor(vendor) for vendor in model.vendors.values()},
         "pythons": tuple(map(flatten, model.pythons)),
         "images": tuple(map(flatten, model.images)),
         "indexes": tuple(map(flatten, model.indexes.values())),
@@ -244,7 +244,8 @@ def _pack_stack(stack: Stack) -> Flat:
     return flatten(stack)
 
 
-def _pack_vendor(vendor: tables.Vendor) -> tuple[Any, ...]:
+def pack_vendor(vendor: tables.Vendor) -> Any:
+    """The vendor as `DeviceTable` takes it."""
     keys: dict[str, int] = {}
     pci: dict[str, int] = {}
     for place, row in enumerate(vendor.rows):
