@@ -5,22 +5,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from accel_env.matrix.markers import SYSTEMS, reduce_marker, split_platform
 from accel_env.matrix.packages import Build, Package, Release
 from accel_env.matrix.types import Artifact
 from accel_env.model import Candidate, Need, Subject
 
-_PYTHON_NAMES = ("python_version", "python_full_version", "implementation_name", "implementation_version",
-                 "platform_python_implementation")
-_MACHINES = {("windows", "x86_64"): "AMD64", ("windows", "aarch64"): "ARM64", ("macos", "aarch64"): "arm64"}
-_SYSTEMS = {"linux": ("Linux", "linux", "posix"), "windows": ("Windows", "win32", "nt"), "macos": ("Darwin", "darwin", "posix")}
 _EXTRA = re.compile(r"\bextra\b")
-# Minor releases of Python 3 on which a marker is tried out.
-_MINORS = range(40)
 
 
 class WheelName(NamedTuple):
@@ -31,47 +25,6 @@ class WheelName(NamedTuple):
     local: str
     tags: frozenset[str]
     platforms: frozenset[str]
-
-
-def split_platform(platform: str) -> tuple[str, str]:
-    """`linux_x86_64` -> (`linux`, `x86_64`)."""
-    system, _, cpu = platform.partition("_")
-    return system, cpu
-
-
-def marker_environment(platform: str, python: str) -> dict[str, str]:
-    """The PEP 508 environment of a CPython `X.Y` on a platform of the matrix."""
-    system, cpu = split_platform(platform)
-    platform_system, sys_platform, os_name = _SYSTEMS[system]
-    plain = python.rstrip("t")
-    return {
-        "implementation_name": "cpython", "implementation_version": f"{plain}.0", "os_name": os_name,
-        "platform_machine": _MACHINES.get((system, cpu), cpu), "platform_python_implementation": "CPython",
-        "platform_release": "", "platform_system": platform_system, "platform_version": "",
-        "python_full_version": f"{plain}.0", "python_version": plain, "sys_platform": sys_platform,
-    }
-
-
-def reduce_marker(marker: str, platform: str) -> str | None:
-    """The part of a marker that the platform leaves open: empty where it always holds, None where it never does.
-
-    A marker that depends on `python_version` over one range of versions comes back as that range.
-    """
-    parsed = Marker(marker)
-    if not any(name in marker for name in _PYTHON_NAMES):
-        return "" if parsed.evaluate(marker_environment(platform, "3.0")) else None
-    holds = [parsed.evaluate(marker_environment(platform, f"3.{minor}")) for minor in _MINORS]
-    if any(name in marker for name in _PYTHON_NAMES[1:]):
-        return marker
-    if all(holds) or not any(holds):
-        return "" if holds[0] else None
-    first = holds.index(True)
-    end = first + sum(holds)
-    if not all(holds[first:end]):
-        return marker
-    lower = [f'python_version >= "3.{first}"'] if first else []
-    upper = [f'python_version < "3.{end}"'] if end < len(holds) else []
-    return " and ".join(lower + upper)
 
 
 def wheel_name(filename: str) -> WheelName | None:
@@ -93,7 +46,7 @@ def _short_tag(interpreter: str, abi: str) -> str:
 
 def _platforms(tag: str) -> tuple[str, ...]:
     if tag == "any":
-        return tuple(f"{system}_{cpu}" for system in _SYSTEMS for cpu in ("x86_64", "aarch64"))
+        return tuple(f"{system}_{cpu}" for system in SYSTEMS for cpu in ("x86_64", "aarch64"))
     if tag.startswith("win"):
         return {"win_amd64": ("windows_x86_64",), "win_arm64": ("windows_aarch64",)}.get(tag, ())
     if tag.startswith("macosx"):
