@@ -97,13 +97,23 @@ DETECTED = {
     "provenance": {"kernel": "uname", "libc": "ldd"}, "notes": ["nvidia-smi did not answer within 5 s"],
 }
 WRITTEN = {"plan": PLAN, "locked": 31, "written": ["out/pylock.toml", "out/requirements.lock", "out/plan.json"]}
-STATS = {"schema": "accel-env/stats/1", "torch builds": 140, "devices": 700, "facts": {"vendor": 900, "community": 40}}
+STATS = {
+    "schema": "accel-env/stats/1", "version": "2026.11.30", "totals": {"builds": 140, "devices": 700},
+    "packages": {"torch": {"releases": 40, "builds": 600}, "bitsandbytes": {"releases": 12, "builds": 90}},
+}
 SHOWN = {
-    "package": "bitsandbytes", "summary": "8-bit quantisation",
+    "package": "bitsandbytes", "summary": "8-bit quantisation", "releases": ["0.99.2"],
     "builds": [
-        {"version": "0.99.2", "build": "any", "platform": "linux_x86_64", "stack": "cuda", "tags": ["py3"], "index": "pypi"},
+        {
+            "version": "0.99.2", "build": "any", "variant": "cuda999", "platform": "linux_x86_64", "stack": "cuda",
+            "tags": ["py3"], "index": "pypi",
+            "needs": [
+                {"need": "arch", "values": ["sm_70"], "jit": ["compute_90"], "fact": "packages/bitsandbytes:arch"},
+                {"need": "torch", "allows": ">=2.4", "abi": {"cuda": ">=12"}, "soft": True, "fact": "packages/bitsandbytes:arch"},
+            ],
+        },
     ],
-    "absent": [{"stack": "xpu", "text": "use something else", "source": "docs", "grade": "vendor"}],
+    "absent": [{"stack": "xpu", "archs": ["pvc"], "text": "use something else", "fact": "packages/bitsandbytes:arch"}],
     "facts": [{"id": "packages/bitsandbytes:arch", **BECAUSE_ARCH}],
 }
 
