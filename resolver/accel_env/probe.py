@@ -1,0 +1,215 @@
+"""What this machine has, each fact with the probe that gave it; and what the command line says instead."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from accel_env.errors import UsageError
+from accel_env.model import Device, Host
+from accel_env.system.types import Machine, System
+from accel_env.vendors import Found, pci_devices, valid_driver, vendors
+from accel_env.vendors.base import arch_of, changed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from accel_env.matrix.load import Matrix
+
+    T = TypeVar("T")
+
+CPUS = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+_LIBSTDCXX = ("/usr/lib/{cpu}-linux-gnu/libstdc++.so.6", "/usr/lib64/libstdc++.so.6", "/usr/lib/libstdc++.so.6",
+              "/lib/{cpu}-linux-gnu/libstdc++.so.6", "/lib64/libstdc++.so.6")
+
+
+class _Scene:
+    """Collects notes and provenance while the parts of a Host are found."""
+
+    def __init__(self) -> None:
+        self.devices: list[Device] = []
+        self.notes: list[str] = []
+        self.provenance: dict[str, str] = {}
+
+    def keep(self, name: str, answer: tuple[T, str]) -> T:
+        """The value of an answer; its source is remembered where there is one."""
+        value, source = answer
+        if source and value:
+            self.provenance[name] = source
+        return value
+
+    def add(self, found: Found) -> None:
+        """Take over what a vendor's probe saw."""
+        for sighting in found.sightings:
+            prefix = f"devices[{len(self.devices)}]"
+            self.devices.append(sighting.device)
+            self.provenance.update({f"{prefix}.{name}": source for name, source in sighting.gave})
+        self.notes += found.notes
+
+
+def probe(system: System, matrix: Matrix, *, full: bool = True) -> Host:
+    """The machine as a Host. `full=False` leaves out what costs commands and only `detect` shows (engine, further Pythons).
+
+    A broken or hanging tool becomes a note of the Host; nothing is raised.
+    """
+    machine, scene, table = system.machine(), _Scene(), matrix.devices()
+    bus = pci_devices(system)
+    for vendor in vendors().values():
+        scene.add(vendor.probe(system, table, bus))
+    cpu = machine.cpu.lower()
+    family, libc = scene.keep("libc", _libc(system, machine))
+    return Host(
+        os=scene.keep("os", (machine.os, "interpreter")), arch=scene.keep("arch", (CPUS.get(cpu, cpu), "interpreter")),
+        kernel=scene.keep("kernel", (machine.release, "uname")), libc_family=family, libc=libc,
+        libstdcxx=scene.keep("libstdcxx", _libstdcxx(system, cpu)), python=scene.keep("python", (machine.python, "interpreter")),
+        pythons=scene.keep("pythons", _pythons(system, machine) if full else (tuple(filter(None, (machine.python,))), "")),
+        devices=tuple(scene.devices), engine=scene.keep("engine", _engine(system, scene.notes) if full else ("", "")),
+        container=scene.keep("container", _container(system)), wsl="microsoft" in machine.release.lower(),
+        notes=tuple(scene.notes), provenance=dict(scene.provenance),
+    )
+
+
+def _libc(system: System, machine: Machine) -> tuple[tuple[str, str], str]:
+    """(family, version) of the C library and what told it."""
+    if machine.os != "linux":
+        return ("", ""), ""
+    if found := re.match(r"glibc (\d+\.\d+)", machine.libc):
+        return ("glibc", found[1]), "confstr CS_GNU_LIBC_VERSION"
+    done = system.run(("getconf", "GNU_LIBC_VERSION"))
+    if found := re.match(r"glibc (\d+\.\d+)", done.stdout):
+        return ("glibc", found[1]), "getconf GNU_LIBC_VERSION"
+    done = system.run(("ldd", "--version"))
+    if found := re.search(r"musl libc.*\s+Version (\d+\.\d+\.\d+)", done.stdout + done.stderr, re.DOTALL):
+        return ("musl", found[1]), "ldd --version"
+    if found := re.match(r"ldd \(.*\) (\d+\.\d+)", done.stdout):
+        return ("glibc", found[1]), "ldd --version"
+    loaders = system.glob("/lib/ld-musl-*.so.1")
+    return (("musl", ""), loaders[0]) if loaders else (("", ""), "")
+
+
+def _libstdcxx(system: System, cpu: str) -> tuple[str, str]:
+    """The newest GLIBCXX level of the system's libstdc++: libstdc++.so.6.0.N has 3.4.N; else by its symbols."""
+    for pattern in _LIBSTDCXX:
+        path = pattern.format(cpu=cpu)
+        if found := re.search(r"libstdc\+\+\.so\.6\.0\.(\d+)$", system.readlink(path) or ""):
+            return f"3.4.{found[1]}", path
+        levels = [int(level.rsplit(".", 1)[1]) for level in system.scan(path, r"GLIBCXX_3\.4\.\d+")]
+        if levels:
+            return f"3.4.{max(levels)}", path
+    return "", ""
+
+
+def _pythons(system: System, machine: Machine) -> tuple[tuple[str, ...], str]:
+    """The interpreters by name on PATH, this one included, newest first."""
+    found = {machine.python} - {""}
+    for folder in (system.env("PATH") or "").split(":"):
+        if folder.startswith("/"):
+            names = (path.rsplit("/", 1)[-1] for path in system.glob(f"{folder.rstrip('/')}/python3.*"))
+            found |= {name.removeprefix("python") for name in names if re.fullmatch(r"python3\.\d+t?", name)}
+    return tuple(sorted(found, key=lambda text: (int(text.rstrip("t").split(".")[1]), text), reverse=True)), "PATH"
+
+
+def _engine(system: System, notes: list[str]) -> tuple[str, str]:
+    """`docker 27.3.1 (runtimes: nvidia)`: the container engine that answers, with the runtimes and CDI devices that it offers."""
+    specs = (path for folder in ("/etc/cdi", "/var/run/cdi") for path in system.glob(f"{folder}/*.*"))
+    cdi = {path.rsplit("/", 1)[-1].rsplit(".", 1)[0] for path in specs}
+    cdi_text = f"cdi: {', '.join(sorted(cdi))}" if cdi else ""
+    done = system.run(("docker", "version", "--format", "{{.Server.Version}}"))
+    if done.status == 0 and done.stdout.strip():
+        info = system.run(("docker", "info", "--format", "{{json .Runtimes}}"))
+        names = sorted(set(re.findall(r'"([\w.-]+)":\s*\{', info.stdout)) - {"status", "runc", "io.containerd.runc.v2"})
+        extras = "; ".join(filter(None, (f"runtimes: {', '.join(names)}" if names else "", cdi_text)))
+        return f"docker {done.stdout.strip()}" + (f" ({extras})" if extras else ""), "docker version"
+    if not done.missing:
+        notes.append(f"the docker daemon does not answer: {done.problem or 'no version'}")
+    done = system.run(("podman", "version", "--format", "{{.Client.Version}}"))
+    if done.status == 0 and done.stdout.strip():
+        return f"podman {done.stdout.strip()}" + (f" ({cdi_text})" if cdi_text else ""), "podman version"
+    return "", ""
+
+
+def _container(system: System) -> tuple[str, str]:
+    """Which kind of container this is; empty outside of one."""
+    if system.env("KUBERNETES_SERVICE_HOST"):
+        return "kubernetes", "KUBERNETES_SERVICE_HOST"
+    for kind, path in (("podman", "/run/.containerenv"), ("docker", "/.dockerenv"), ("apptainer", "/.singularity.d")):
+        if system.access(path) != "absent":
+            return kind, path
+    if said := system.env("container"):
+        return said, "variable container"
+    found = re.search(r"kubepods|docker|containerd|libpod|lxc", system.read_text("/proc/1/cgroup") or "")
+    return (found.group(), "/proc/1/cgroup") if found else ("", "")
+
+
+def override(host: Host, *, devices: Sequence[str] = (), driver: str = "", python: str = "", glibc: str = "", arch: str = "",
+             matrix: Matrix) -> Host:
+    """The host with what the command line says instead: it may describe a machine that is not here.
+
+    `devices` are names, aliases or architectures (`sm_90`, `gfx942`), each with an optional `:COUNT`; `cpu` for none.
+    They replace all that was found, drivers included. Raises UsageError for what makes no sense.
+    """
+    if not any((devices, driver, python, glibc, arch)):
+        return host
+    given = dict(host.provenance)
+    chosen = host.devices
+    if devices:
+        given = {name: source for name, source in given.items() if not name.startswith("devices[")}
+        chosen = tuple(device for text in devices for device in _named(text, matrix))
+        given |= {f"devices[{n}]": "--device" for n in range(len(chosen))}
+    if driver:
+        chosen = _driven(chosen, driver, given)
+    changes: dict[str, str] = {}
+    arch = CPUS.get(arch.lower(), arch.lower())
+    for name, option, value in (("python", "--python", python), ("libc", "--glibc", glibc), ("arch", "--arch", arch)):
+        shape, example = _SHAPES[name]
+        if value and not re.fullmatch(shape, value):
+            raise UsageError(f"bad-{name}", f"{option} {value} is not understood", hint=f"write {example}")
+        if value:
+            changes[name] = value
+            given[name] = option
+    if glibc:
+        changes["libc_family"] = "glibc"
+    values: dict[str, Any] = {"devices": chosen, "provenance": given, **changes}
+    return changed(host, **values)
+
+
+_SHAPES = {"python": (r"3\.\d+t?", "X.Y, or X.Yt for a free-threaded one"), "libc": (r"\d+\.\d+", "X.Y"),
+           "arch": (r"x86_64|aarch64", "x86_64 or aarch64")}
+
+
+def _named(text: str, matrix: Matrix) -> tuple[Device, ...]:
+    """The devices that one `--device` means: by name, or as a nameless device of an architecture."""
+    found = re.fullmatch(r"(.*\S)\s*:\s*(\d+)", text.strip())
+    name, count = (found[1], int(found[2])) if found else (text.strip(), 1)
+    if count < 1:
+        raise UsageError("bad-count", f"--device {text}: the count must be at least 1", hint="write NAME or NAME:COUNT")
+    if name.lower() in ("cpu", "none"):
+        return ()
+    table = matrix.devices()
+    row = table.by_name(None, name)
+    if row is not None:
+        return (Device(row.vendor, row.name, arch_of(row), "", row.memory_mib, row.pci[0] if row.pci else "", row.integrated,
+                       row.kind),) * count
+    rows = [row for row in table if row.arch == name.lower()]
+    if rows:
+        kinds = {row.kind for row in rows}
+        return (Device(rows[0].vendor, rows[0].arch, rows[0].arch, integrated=all(row.integrated for row in rows),
+                       kind=kinds.pop() if len(kinds) == 1 else ""),) * count
+    near = table.nearest(name)
+    raise UsageError("unknown-device", f"{name} is no single device that the matrix knows",
+                     hint=f"the nearest names are {', '.join(near)}" if near else "write it as the driver names it")
+
+
+def _driven(devices: tuple[Device, ...], driver: str, given: dict[str, str]) -> tuple[Device, ...]:
+    """The devices with this driver. It is meant for the discrete ones where an integrated one of another vendor is present."""
+    if not valid_driver(driver):
+        raise UsageError("bad-driver", f"--driver {driver} is no driver version",
+                         hint="write the version as the driver's own tool prints it")
+    meant = {device.vendor for device in devices if not device.integrated} or {device.vendor for device in devices}
+    if len(meant) != 1:
+        why = "there is no device that it could drive" if not meant else f"it could be that of {' or '.join(sorted(meant))}"
+        raise UsageError("driver-without-device", f"--driver {driver}: {why}", hint="name the device with --device NAME")
+    for n, device in enumerate(devices):
+        if device.vendor in meant:
+            given[f"devices[{n}].driver"] = "--driver"
+    return tuple(changed(device, driver=driver) if device.vendor in meant else device for device in devices)

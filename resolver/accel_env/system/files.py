@@ -1,0 +1,79 @@
+"""Reading and writing the user's own files: whole or not at all."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from accel_env.errors import InputError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_file(path: str | Path) -> str:
+    """The UTF-8 text of a file. Raises InputError that names it."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        raise InputError("file-unreadable", f"{path} cannot be read: {why}", hint="check the path and its permissions") from error
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write a file aside and move it into place. Raises UsageError that names it; nothing is left behind."""
+    import tempfile
+    from pathlib import Path
+
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, target)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+
+
+def write_tree(directory: str | Path, files: Mapping[str, str]) -> None:
+    """Write a directory of files aside and move it into place. Raises UsageError when it exists and is not empty."""
+    import shutil
+    import tempfile
+    from pathlib import Path
+
+    target = Path(directory)
+    if target.is_dir() and any(target.iterdir()):
+        raise UsageError("directory-not-empty", f"{target} is not empty", hint="name a directory that does not exist yet")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            for name, text in files.items():
+                (aside / name).parent.mkdir(parents=True, exist_ok=True)
+                (aside / name).write_bytes(text.encode("utf-8"))
+            os.chmod(aside, 0o777 & ~_umask())
+            if target.is_dir():
+                target.rmdir()
+            os.replace(aside, target)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _cannot_write(target: Path, error: OSError) -> UsageError:
+    return UsageError("cannot-write", f"{target} cannot be written: {error.strerror or error}",
+                      hint="check the directory, its permissions and the free space")
