@@ -60,8 +60,8 @@ def same_version(a: str, b: str) -> bool:
     return a == b or Version(a) == Version(b)
 
 
-def _key(candidate: Candidate) -> tuple[str, str, str, str]:
-    return candidate.version, candidate.build, candidate.variant, candidate.index
+def _key(candidate: Candidate) -> tuple[str, ...]:
+    return candidate.version, candidate.build, candidate.variant, candidate.index, candidate.stack
 
 
 class Hashes:
@@ -101,7 +101,7 @@ class Expander:
     def candidates(self, packages: Iterable[Package]) -> dict[str, tuple[Candidate, ...]]:
         """Platform -> candidates of one distribution, newest first.
 
-        A build of an overlay takes the place of the matrix's builds with its version, label, variant and index.
+        A build of an overlay takes the place of the matrix's builds with its version, label, variant, index and stack.
         """
         found: dict[str, list[Candidate]] = {}
         for package in packages:

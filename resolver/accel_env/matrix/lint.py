@@ -6,7 +6,7 @@ from datetime import date
 
 from accel_env.matrix import lint_hardware, lint_packages
 from accel_env.matrix.compile import Model, fact_uses, read_model, stem_of
-from accel_env.matrix.findings import ERROR, LintProblem, error
+from accel_env.matrix.findings import ERROR, LintProblem, error, note
 from accel_env.matrix.load import Matrix
 
 Rule = Callable[[Model], Iterator[LintProblem]]
@@ -44,12 +44,12 @@ def facts_exist(model: Model) -> Iterator[LintProblem]:
 
 
 def facts_are_used(model: Model) -> Iterator[LintProblem]:
-    """A fact that stands behind nothing is a leftover, or the value lost its source."""
+    """A fact that stands behind no value is for readers only, or the value lost its source."""
     used = {_full(file, written) for file, plain in model.raw.items() for _, written in fact_uses(plain)}
     for full in model.facts:
         stem, _, name = full.rpartition(":")
         if full not in used and not name.startswith("forbid["):
-            yield error("fact-unused", f"{stem}.yaml", f"facts.{name}", "nothing rests on this fact",
+            yield note("fact-unused", f"{stem}.yaml", f"facts.{name}", "nothing rests on this fact",
                         "name it where it belongs, or remove it")
 
 

@@ -86,14 +86,14 @@ def builds_are_one(model: Model) -> Iterator[LintProblem]:
     """No two builds of a release could be told apart by nothing."""
     for package in model.packages:
         for release in package.releases:
-            seen: dict[tuple[str, str, str, str, str], Build] = {}
+            seen: dict[tuple[str, ...], Build] = {}
             for build in release.builds:
-                label = (build.build, build.variant, build.index)
+                label = (build.build, build.variant, build.index, build.stack)
                 keys = [(*label, platform, tag) for platform in build.platforms for tag in build.tags]
                 other = next((seen[key] for key in keys if key in seen), None)
                 if other:
                     yield error("build-twice", package.file, build.path,
-                                f"label, variant, index, platform and tag are those of {other.path}",
+                                f"label, variant, index, stack, platform and tag are those of {other.path}",
                                       "join the two, or tell them apart by `variant`")
                 seen.update((key, build) for key in keys)
 

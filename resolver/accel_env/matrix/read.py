@@ -112,8 +112,11 @@ class Row:
             self.fault(key, complaint)
         return value
 
-    def optional(self, key: str, check: Callable[[str], str] | None = None) -> str:
-        """A text, or the empty string where the key is missing."""
+    def optional(self, key: str, check: Callable[[str], str] | None = None, *, empty: bool = False) -> str:
+        """A text, or the empty string where the key is missing. `empty`: the text may be empty too."""
+        if empty and self._data.get(key) == "":
+            self._asked.add(key)
+            return ""
         return self.text(key, required=False, check=check)
 
     def one_of(self, key: str, words: tuple[str, ...], default: str = "") -> str:

@@ -166,7 +166,7 @@ def _stack_release(row: Row) -> StackRelease:
 def parse_devices(row: Row) -> Vendor:
     """The devices of a device file."""
     vendor = row.text("vendor")
-    found = Vendor(vendor, row.optional("pci_vendor", checks.pci), row.texts("strip"),
+    found = Vendor(vendor, row.optional("pci_vendor", checks.pci, empty=True), row.texts("strip"),
                    tuple(parse_device(item, vendor) for item in row.rows("devices", required=True)))
     row.close()
     return found
