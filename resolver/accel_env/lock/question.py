@@ -1,0 +1,84 @@
+"""What the closer is asked for a solution: pins, stand-ins, the asks outside the matrix, and bounds on the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from accel_env.lock.artifacts import IMAGE, PYPI, Chosen, normalise
+from accel_env.lock.closer import Question, StandIn, Target
+from accel_env.model import Subject
+
+if TYPE_CHECKING:
+    from accel_env.model import Ask, Need, Pick, Solution
+
+
+def target_of(solution: Solution) -> Target:
+    """Where the closure is installed: into the image when there is one and a container is wanted, else on the host."""
+    host, image = solution.problem.host, solution.image
+    if solution.problem.policy.target == "container" and image is not None:
+        return Target(solution.python, host.platform, "glibc" if image.libc else "", image.libc)
+    return Target(solution.python, host.platform, host.libc_family, host.libc)
+
+
+def make_question(solution: Solution, chosen: Mapping[str, Chosen], exclude_newer: str, offline: bool) -> Question:
+    """The question for the closer. `chosen`: name of each pick that comes from neither PyPI nor the image -> its file."""
+    picked = {normalise(pick.candidate.name) for pick in solution.picks}
+    extras = _extras(solution.problem.asks)
+    requirements: list[str] = []
+    stand_ins: list[StandIn] = []
+    for pick in solution.picks:
+        name = pick.candidate.name
+        wanted = extras.get(normalise(name), ())
+        if pick.candidate.index == PYPI:
+            requirements.append(f"{name}{_bracket(wanted)}=={pick.candidate.version}")
+        else:
+            stand_ins.append(_stand_in(pick, chosen, wanted))
+    requirements += [requirement(ask) for ask in solution.outside]
+    needs = [
+        need for pick in solution.picks for need in pick.candidate.needs if need.subject is Subject.PACKAGE and not need.soft
+    ]
+    unpicked = [need for need in needs if normalise(need.name) not in picked]
+    requirements += [_line(need) for need in unpicked if need.when == "always"]
+    constraints = {_line(need) for need in unpicked if need.when == "present" and need.allows}
+    return Question(
+        tuple(dict.fromkeys(requirements)),
+        tuple(sorted(constraints)),
+        tuple(stand_ins),
+        target_of(solution),
+        exclude_newer,
+        offline,
+    )
+
+
+def requirement(ask: Ask) -> str:
+    """The PEP 508 line of an ask: as it was written, else put together."""
+    return ask.text.strip() or f"{ask.name}{_bracket(ask.extras)}{ask.specifier}"
+
+
+def _stand_in(pick: Pick, chosen: Mapping[str, Chosen], extras: tuple[str, ...]) -> StandIn:
+    """The stand-in of a pick. What an image brings has its dependencies there, so that it asks for nothing."""
+    candidate = pick.candidate
+    if candidate.index == IMAGE:
+        stem = normalise(candidate.name).replace("-", "_")
+        version = candidate.version.partition("+")[0]
+        return StandIn(candidate.name, version, f"{stem}-{version}-py3-none-any.whl", (), extras)
+    file = chosen[candidate.name]
+    return StandIn(candidate.name, file.version, file.filename, candidate.requires, extras)
+
+
+def _extras(asks: tuple[Ask, ...]) -> dict[str, tuple[str, ...]]:
+    """Normalised name -> the extras that any ask names."""
+    found: dict[str, set[str]] = {}
+    for ask in asks:
+        found.setdefault(normalise(ask.name), set()).update(ask.extras)
+    return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def _bracket(extras: tuple[str, ...]) -> str:
+    return f"[{','.join(extras)}]" if extras else ""
+
+
+def _line(need: Need) -> str:
+    """The requirement line of a need on another package."""
+    return f"{need.name}{need.allows}; {need.marker}" if need.marker else f"{need.name}{need.allows}"

@@ -1,0 +1,118 @@
+"""The matrix's rules for a closure (`closure.yaml`), typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from accel_env.matrix.read import Row
+
+DOCUMENT = "closure"
+FILE = f"{DOCUMENT}.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Forbid:
+    """Names (patterns with `*`) that must not be installed from PyPI on the stacks; `stacks` empty: on any stack."""
+
+    stacks: tuple[str, ...]
+    names: tuple[str, ...]
+    but: tuple[str, ...]
+    why: str
+    fact: str
+
+    def hits(self, name: str, stack: str) -> bool:
+        """Whether the package `name` is out of place on `stack`."""
+        if (self.stacks and stack not in self.stacks) or name in self.but:
+            return False
+        return any(re.fullmatch(translate(pattern), name) for pattern in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class OneMajor:
+    """Packages that tell the stack's major: by a number in the name, or by their own version."""
+
+    stack: str
+    suffixed: tuple[str, ...]
+    versioned: tuple[str, ...]
+    why: str
+    fact: str
+
+    def major_of(self, name: str, version: str) -> str:
+        """The major that a package stands for; empty when it tells none."""
+        for pattern in self.suffixed:
+            left, _, right = pattern.partition("{major}")
+            expression = re.escape(left).replace(r"\*", ".*") + r"(\d+)" + re.escape(right).replace(r"\*", ".*")
+            if found := re.fullmatch(expression, name):
+                return str(found.group(1))
+        return version.partition(".")[0] if name in self.versioned else ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpace:
+    """Packages of the operating system that the stack needs in the image and no wheel brings."""
+
+    stack: str
+    packages: tuple[str, ...]
+    why: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Everything in `closure.yaml`."""
+
+    forbid: tuple[Forbid, ...] = ()
+    majors: tuple[OneMajor, ...] = ()
+    user_space: tuple[UserSpace, ...] = ()
+
+
+class Documents(Protocol):
+    """What this module asks of the matrix."""
+
+    def document(self, name: str) -> Mapping[str, Any]:
+        """The plain mapping of a file."""
+        ...
+
+
+def load_rules(matrix: Documents) -> Rules:
+    """The rules of the matrix; none where it has no `closure.yaml`. InputError (3) for a faulty one."""
+    from accel_env.errors import InputError
+    from accel_env.matrix.read import Faults, Row
+
+    document = matrix.document(DOCUMENT)
+    faults = Faults()
+    row = Row(document, faults, FILE, DOCUMENT)
+    row.optional("schema")
+    rules = Rules(
+        tuple(_forbid(item) for key in ("forbid", "strangers") for item in row.rows(key)),
+        tuple(_major(item) for item in row.rows("majors")),
+        tuple(_user_space(item) for item in row.rows("user_space")),
+    )
+    row.close()
+    if faults.items:
+        first, *others = (str(fault) for fault in faults.items)
+        raise InputError("matrix-invalid", first, context=tuple(others), hint="matrix/README.md tells the format")
+    return rules
+
+
+def _forbid(row: Row) -> Forbid:
+    rule = Forbid(row.texts("stacks"), row.texts("names", required=True), row.texts("except"), row.text("why"), row.fact())
+    row.close()
+    return rule
+
+
+def _major(row: Row) -> OneMajor:
+    rule = OneMajor(row.text("stack"), row.texts("suffixed"), row.texts("versioned"), row.text("why"), row.fact())
+    row.close()
+    return rule
+
+
+def _user_space(row: Row) -> UserSpace:
+    rule = UserSpace(row.text("stack"), row.texts("packages", required=True), row.text("why"), row.fact())
+    row.close()
+    return rule

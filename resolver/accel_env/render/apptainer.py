@@ -1,0 +1,56 @@
+"""An Apptainer (Singularity) definition of the same environment: the same base, the same locked files, one stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accel_env.errors import UsageError
+from accel_env.render.compose import CONSTRAINTS, REQUIREMENTS, RenderOptions, image_pins
+from accel_env.render.recipe import Env, From, Recipe, Run
+
+if TYPE_CHECKING:
+    from accel_env.model import Solution
+
+PATH = "apptainer.def"
+
+
+def definition(solution: Solution, recipe: Recipe, options: RenderOptions) -> str:
+    """The text of the definition file."""
+    base = recipe.stages[0].base
+    install = next(step for step in recipe.stages[0].steps if isinstance(step, Run))
+    sources = [REQUIREMENTS, *([CONSTRAINTS] if image_pins(solution) else [])]
+    env = next(step for step in recipe.stages[-1].steps if isinstance(step, Env))
+    sections = [
+        [*(f"# {line}" for line in recipe.header[:2]), "Bootstrap: docker", f"From: {_reference(base)}"],
+        ["%files", *(f"    {name} /tmp/accel-env/{name}" for name in sources)],
+        [
+            "%post",
+            "    set -eu",
+            *(f"    {command}" for command in install.commands),
+            "    rm -rf /tmp/accel-env /root/.cache/pip",
+        ],
+        ["%environment", *(f"    export {key}={_word(value, env.expand)}" for key, value in env.values if key != "HOME")],
+        ["%runscript", f'    exec {" ".join(_word(word) for word in options.command)} "$@"'],
+        ["%labels", *(f"    {key} {value}" for key, value in recipe.labels.values)],
+    ]
+    return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+def _reference(base: From) -> str:
+    """The base as Apptainer takes it: it knows a tag or a digest, not both."""
+    if not base.digest:
+        return base.ref
+    head, slash, tail = base.ref.rpartition("/")
+    return f"{head}{slash}{tail.partition(':')[0]}@{base.digest}"
+
+
+def _word(value: str, expand: tuple[str, ...] = ()) -> str:
+    """A shell word; only `${NAME}` of the names in `expand` is expanded."""
+    if "\n" in value:
+        raise UsageError("unprintable-value", f"a line break cannot stand in a definition file: {value!r}")
+    safe = value
+    for character in ("\\", '"', "$", "`"):
+        safe = safe.replace(character, f"\\{character}")
+    for name in expand:
+        safe = safe.replace(f"\\${{{name}}}", f"${{{name}}}")
+    return f'"{safe}"'

@@ -1,0 +1,206 @@
+"""A solution and its lock -> the recipe of the image.
+
+Two stages. The first fills /out with everything that is new and gives all of it one time; the second copies /out over the same
+base. That is the shape whose layers come out equal on every builder tried: folders that a COPY makes would get today's time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from accel_env.errors import ClosureError, UsageError
+from accel_env.render.recipe import Arg, Cmd, Copy, Env, From, Instruction, Label, Mount, Recipe, Run, Stage, User, Workdir
+
+if TYPE_CHECKING:
+    from accel_env.model import Image, Lock, Solution
+
+REQUIREMENTS = "requirements.lock"
+CONSTRAINTS = "image-constraints.txt"
+EPOCH = "SOURCE_DATE_EPOCH"
+_VENV = "/opt/venv"
+_CONTEXT = "/tmp/accel-env"
+_CA, _CONF = "/run/secrets/ca.pem", "/run/secrets/pip.conf"
+_INSTALL = "install --require-hashes --no-deps --only-binary :all: --no-compile --no-input --disable-pip-version-check"
+_SAFE = re.compile(r"[A-Za-z0-9._+!-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """`allow_unpinned`: take a base without a digest. `labels`: further OCI labels (`org.opencontainers.image.source` ...).
+
+    `formats`: what to write beside the Dockerfile: `devcontainer`, `apptainer`.
+    """
+
+    allow_unpinned: bool = False
+    uid: int = 10001
+    gid: int = 10001
+    user: str = "app"
+    workdir: str = "/workspace"
+    command: tuple[str, ...] = ("python3",)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    formats: tuple[str, ...] = ()
+
+
+def compose(solution: Solution, lock: Lock, plan_digest: str, lock_digest: str, options: RenderOptions) -> Recipe:
+    """The recipe of the image. UsageError without a base image, ClosureError (5) when its digest is unknown and must be known."""
+    image = base_image(solution)
+    digest = base_digest(solution, image, options)
+    moment = epoch(lock)
+    first = Stage(From(image.ref, digest, "build"), _build_steps(solution, lock, options))
+    last = Stage(From(image.ref, digest), _image_steps(solution, options))
+    labels = _labels(solution, lock, From(image.ref, digest), (plan_digest, lock_digest), moment, options)
+    return Recipe(_header(solution, lock, digest, moment), (Arg(EPOCH, str(moment)),), (first, last), labels)
+
+
+def base_image(solution: Solution) -> Image:
+    """The image of the plan; UsageError when there is none (a plan for the host itself)."""
+    if solution.image is None:
+        raise UsageError(
+            "no-base-image",
+            f"the plan for {solution.stack} on {solution.problem.host.platform} has no base image, so there is no image to write",
+            hint="`accel-env lock` writes what a virtual environment on that machine needs",
+        )
+    return solution.image
+
+
+def base_digest(solution: Solution, image: Image, options: RenderOptions) -> str:
+    """The digest that pins the base, empty only if that was allowed: of the index when known, else of the platform."""
+    digest = image.digest or image.digests.get(solution.problem.host.platform, "")
+    if not digest and not options.allow_unpinned:
+        raise ClosureError(
+            "image-unpinned",
+            f"no digest is known of the base image {image.ref}, so the same file would build another image tomorrow",
+            hint="add its digest to images.yaml (an overlay does), or say --allow-unpinned",
+        )
+    return digest
+
+
+def epoch(lock: Lock) -> int:
+    """The time of everything in the image, in seconds: the lock's cut-off, else the day of the matrix, never now."""
+    import datetime
+
+    text = lock.exclude_newer or lock.tools.get("matrix", "").replace(".", "-")
+    try:
+        moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
+    except ValueError:
+        raise UsageError(
+            "bad-cutoff", f"the cut-off of the lock is no date: {text!r}", hint="YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SSZ"
+        ) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)).timestamp())
+
+
+def image_pins(solution: Solution) -> tuple[tuple[str, str], ...]:
+    """(name, public version) of every pick that the base image brings and nothing may replace."""
+    pins = [
+        (pick.candidate.name, pick.candidate.version.partition("+")[0])
+        for pick in solution.picks
+        if pick.candidate.index == "image"
+    ]
+    for word in (word for pin in pins for word in pin):
+        if not _SAFE.fullmatch(word):
+            raise UsageError("bad-name", f"{word!r} is neither a package name nor a version")
+    return tuple(sorted(pins))
+
+
+def _build_steps(solution: Solution, lock: Lock, options: RenderOptions) -> tuple[Instruction, ...]:
+    pins = image_pins(solution)
+    context = (REQUIREMENTS, CONSTRAINTS) if pins else (REQUIREMENTS,)
+    return (
+        Arg(EPOCH),
+        Copy(context, f"{_CONTEXT}/"),
+        Run(_install(pins, bool(lock.files)), _mounts() if lock.files else ()),
+        Run(_out_tree(options)),
+    )
+
+
+def _mounts() -> tuple[Mount, ...]:
+    """pip's cache, and two secrets that a site may give: its CA bundle and its pip configuration. Neither stays in the image."""
+    return (Mount("cache", "/root/.cache/pip"), Mount("secret", _CA, "ca"), Mount("secret", _CONF, "pip"))
+
+
+def _install(pins: tuple[tuple[str, str], ...], anything: bool) -> tuple[str, ...]:
+    """The environment at its final place (scripts name it), seeing the image's own packages where the image brings any."""
+    checks = [_expect(name, version) for name, version in pins]
+    venv = f"python3 -m venv --without-pip {'--system-site-packages ' if pins else ''}{_VENV}"
+    if not anything:
+        return (*checks, venv)
+    constraints = f" --constraint {_CONTEXT}/{CONSTRAINTS}" if pins else ""
+    return (
+        *checks,
+        venv,
+        f"if [ -s {_CA} ]; then export PIP_CERT={_CA}; fi",
+        f"if [ -s {_CONF} ]; then export PIP_CONFIG_FILE={_CONF}; fi",
+        f"python3 -m pip --python {_VENV}/bin/python {_INSTALL}{constraints} --requirement {_CONTEXT}/{REQUIREMENTS}",
+    )
+
+
+def _expect(name: str, version: str) -> str:
+    """Stops the build when the image brings another version than the plan says."""
+    return (
+        f'python3 -c \'from importlib.metadata import version; found = version("{name}"); '
+        f'assert found.partition("+")[0] == "{version}", "the image brings {name} " + found\''
+    )
+
+
+def _out_tree(options: RenderOptions) -> tuple[str, ...]:
+    """Moves what is new to /out and gives it one time. Bytecode is compiled to a form that does not look at file times; a file
+    in the syntax of another Python (torch ships one) must not stop that."""
+    home = f"/home/{options.user}"
+    return (
+        f"mkdir -p /out/opt /out/etc /out{home} /out{options.workdir}",
+        f"mv {_VENV} /out{_VENV}",
+        f"{{ python3 -m compileall -q --invalidation-mode unchecked-hash -s /out -p / /out{_VENV}/lib || true; }}",
+        "cp /etc/passwd /etc/group /out/etc/",
+        f"echo '{options.user}:x:{options.uid}:{options.gid}::{home}:/bin/sh' >> /out/etc/passwd",
+        f"echo '{options.user}:x:{options.gid}:' >> /out/etc/group",
+        f"chown {options.uid}:{options.gid} /out{home} /out{options.workdir}",
+        f'find /out -exec touch -h -d "@${{{EPOCH}}}" {{}} +',
+    )
+
+
+def _image_steps(solution: Solution, options: RenderOptions) -> tuple[Instruction, ...]:
+    """The image itself: what the first stage prepared, and settings. Nothing runs here."""
+    env = {"PATH": f"{_VENV}/bin:${{PATH}}", "HOME": f"/home/{options.user}"} | dict(sorted(solution.env.items()))
+    return (
+        Copy(("/out/",), "/", "build"),
+        Env(tuple(env.items()), expand=("PATH",)),
+        Workdir(options.workdir),
+        User(options.uid, options.gid),
+        Cmd(options.command),
+    )
+
+
+def _labels(solution: Solution, lock: Lock, base: From, digests: tuple[str, str], moment: int, options: RenderOptions) -> Label:
+    import datetime
+
+    title = ", ".join(pick.candidate.label for pick in solution.picks)
+    created = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    values = {
+        "org.opencontainers.image.title": title,
+        "org.opencontainers.image.created": created,
+        "org.opencontainers.image.base.name": base.ref,
+        "org.opencontainers.image.base.digest": base.digest,
+        "accel-env.stack": solution.stack,
+        "accel-env.matrix.version": lock.tools.get("matrix", ""),
+        "accel-env.matrix.digest": lock.tools.get("matrix_digest", ""),
+        "accel-env.plan.digest": digests[0],
+        "accel-env.lock.digest": digests[1],
+    }
+    return Label(tuple(sorted((values | dict(options.labels)).items())))
+
+
+def _header(solution: Solution, lock: Lock, digest: str, moment: int) -> tuple[str, ...]:
+    lines = [
+        "Written by accel-env; do not edit.",
+        f"Stack {solution.stack}, Python {solution.python}, {solution.problem.host.platform}.",
+    ]
+    lines.append(f"Build: {EPOCH}={moment} docker buildx build --provenance=false .")
+    lines.append("Secrets of a site, both optional: --secret id=ca,src=CA-BUNDLE --secret id=pip,src=PIP.CONF")
+    if solution.run_args:
+        lines.append(f"Run: docker run {' '.join(solution.run_args)} IMAGE")
+    if not digest:
+        lines.append("The base is not pinned: this file may build another image tomorrow.")
+    return (*lines, *(f"Note: {note}" for note in lock.notes))

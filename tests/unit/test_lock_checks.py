@@ -1,0 +1,117 @@
+"""The end checks trip where they must, and only there."""
+
+from __future__ import annotations
+
+import pytest
+from tests.integration.samples import RULES, Tables, beside, candidate, locked, solution
+
+from accel_env.lock.checks import broken_rules, needed_but_unpicked
+from accel_env.lock.rules import load_rules
+from accel_env.matrix.types import KnownConflict
+from accel_env.model import LockedFile, Need, Subject
+
+TORCH = candidate("torch", "2.14.1", "cu126", "house:cu126", stack="cuda-12.6")
+
+
+def broken(*files: LockedFile, stack: str = "cuda-12.6", tables: Tables | None = None) -> tuple[str, ...]:
+    return broken_rules(solution(TORCH, stack=stack), files, tables or Tables(), RULES)
+
+
+def test_two_owners_of_one_import_name() -> None:
+    tables = Tables(modules_={"triton": "triton", "triton-rocm": "triton", "torch": "torch"})
+    found = broken(locked("triton", "3.8.0"), locked("triton-rocm", "3.8.0", "house:rocm"), stack="rocm-7.2", tables=tables)
+    assert found == ("triton and triton-rocm both install the module `triton`: whichever comes last overwrites the other",)
+    assert broken(locked("triton-rocm", "3.8.0", "house:rocm"), stack="rocm-7.2", tables=tables) == ()
+
+
+def test_what_the_image_brings_counts_as_an_owner() -> None:
+    tables = Tables(modules_={"triton": "triton", "triton-hpu": "triton"})
+    found = solution(candidate("triton-hpu", "1.0", "hpu", "image"), stack="gaudi-1.23.0")
+    assert len(broken_rules(found, (locked("triton", "3.8.0"),), tables, RULES)) == 1
+
+
+@pytest.mark.parametrize("stack", ["rocm-7.2", "xpu-2025.3"])
+def test_cuda_wheels_beside_another_vendors_torch(stack: str) -> None:
+    found = broken(locked("nvidia-cudnn-cu13", "9.24.0.43"), stack=stack)
+    assert len(found) == 1 and "nvidia-cudnn-cu13 9.24.0.43 from PyPI" in found[0] and "source of closure:a" in found[0]
+
+
+def test_no_alarm_without_reason() -> None:
+    assert broken(locked("nvidia-ml-py", "13.0"), stack="rocm-7.2") == ()
+    assert broken(locked("nvidia-cudnn-cu12", "9.1"), stack="cuda-12.6") == ()
+    assert broken(locked("nvidia-nccl-cu12", "2.27"), stack="cpu") == ()
+    assert broken(locked("rocm", "7.14.0", "house:rocm"), stack="rocm-7.14") == ()
+
+
+def test_a_stranger_under_a_stacks_name() -> None:
+    assert "a placeholder" in broken(locked("rocm", "0.1.0"), stack="rocm-7.14")[0]
+    assert "a placeholder" in broken(locked("rocm-sdk-core", "0.0.1.dev0"), stack="cpu")[0]
+
+
+def test_one_cuda_major_and_torchs_own() -> None:
+    assert broken(locked("nvidia-cudnn-cu12", "9"), locked("nvidia-nccl-cu12", "2"), locked("cuda-toolkit", "12.6.3")) == ()
+    found = broken(locked("nvidia-cudnn-cu13", "9"), locked("cuda-toolkit", "13.0.3"), locked("nvidia-nccl-cu12", "2"))
+    assert len(found) == 1 and found[0].startswith("cuda-toolkit, nvidia-cudnn-cu13 are of CUDA 13, torch is of 12")
+    both = broken(locked("nvidia-a-cu12", "9"), locked("nvidia-b-cu13", "2"), stack="cpu")
+    assert [sentence.partition(" is of")[0] for sentence in both] == ["nvidia-a-cu12", "nvidia-b-cu13"]
+
+
+def test_known_bad_pair_that_no_metadata_names() -> None:
+    tables = Tables(conflicts_=(KnownConflict("x", ("torch", "<2.3"), ("numpy", ">=2"), "built for the older ABI", "f:x"),))
+    old = broken(locked("torch", "2.2.0+cu121"), locked("numpy", "2.1.0"), tables=tables)
+    assert len(old) == 1 and "torch 2.2.0+cu121 and numpy 2.1.0 do not work together: built for the older ABI" in old[0]
+    assert broken(locked("torch", "2.3.0"), locked("numpy", "2.1.0"), tables=tables) == ()
+    assert broken(locked("torch", "2.2.0"), tables=tables) == ()
+
+
+def test_what_a_pick_must_not_have_beside_it() -> None:
+    item = candidate("flash-attn", "2.8.3", needs=(beside("flash-attn-4", "", "absent"), beside("numpy", ">=3", "absent")))
+    files = (locked("flash-attn-4", "4.0.0"), locked("numpy", "2.0"))
+    assert broken_rules(solution(item), files, Tables(), RULES) == (
+        "flash-attn 2.8.3 must not be installed together with flash-attn-4",
+    )
+
+
+def test_development_builds() -> None:
+    assert "development build" in broken(locked("torchao", "0.15.0.dev20261101"))[0]
+    assert "development build" in broken(locked("x", "1.0", url="https://wheels.example/nightly/x-1.0-py3-none-any.whl"))[0]
+
+
+def test_a_modelled_package_whose_build_matters_goes_back_to_the_solver() -> None:
+    tables = Tables(
+        builds={
+            "torchvision": (candidate("torchvision", "0.29.1", "cu126", "house:cu126"),),
+            "torchcodec": (candidate("torchcodec", "0.14", stack="cuda-13.0"),),
+            "kernels": (candidate("kernels", "1", needs=(Need(Subject.TORCH, "f:x", ">=2"),)),),
+            "numpy": (candidate("numpy", "2.3.5"),),
+            "elsewhere": (candidate("elsewhere", "1", "cu126", "house:cu126", platform="linux_aarch64"),),
+            "torch": (TORCH,),
+        }
+    )
+    names = ["TorchVision", "torchcodec", "kernels", "numpy", "elsewhere", "torch", "tqdm"]
+    assert needed_but_unpicked(solution(TORCH), names, tables) == ("kernels", "torchcodec", "torchvision")
+
+
+class Document:
+    """A matrix that has one document."""
+
+    def __init__(self, document: dict[str, object]) -> None:
+        self._document = document
+
+    def document(self, name: str) -> dict[str, object]:
+        """See Matrix."""
+        assert name == "closure"
+        return self._document
+
+
+def test_rules_are_read_and_faults_named() -> None:
+    from accel_env.errors import InputError
+
+    rule = {"stacks": ["rocm"], "names": ["nvidia-*"], "why": "no", "fact": "a"}
+    rules = load_rules(Document({"forbid": [rule], "strangers": [{"names": ["rocm"], "why": "no", "fact": "x:b"}]}))
+    assert [(item.stacks, item.fact) for item in rules.forbid] == [(("rocm",), "closure:a"), ((), "x:b")]
+    assert load_rules(Document({})) == type(rules)()
+    with pytest.raises(InputError) as caught:
+        load_rules(Document({"forbid": [{**rule, "name": "y"}], "majors": [{"stack": 3, "why": "x", "fact": "a"}]}))
+    assert "closure.yaml: forbid[0].name: unknown key" in caught.value.message
+    assert "majors[0].stack" in caught.value.context[0]
