@@ -73,6 +73,8 @@ build_venv() { # ROOT FLAVOUR DIGEST
         die no-install "pip could not install accel-env and what it needs into $venv" \
             "check that this machine reaches PyPI or your mirror (pip config list), then run it again" 5
     fi
+    # Like pip does for what it installs: start-up is a budget, also where PYTHONDONTWRITEBYTECODE is set.
+    "$venv/bin/python" -m compileall -q "$root/resolver/accel_env" >/dev/null 2>&1 || true
     printf '%s\n' "$3" "$flavour" "$(readlink -f "$venv/bin/python")" "$root" >"$venv/accel-env.stamp.new"
     mv -f "$venv/accel-env.stamp.new" "$venv/accel-env.stamp"
 }

@@ -15,6 +15,7 @@ Exit status: 0 where every budget is met, 1 where one is missed, 2 where somethi
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import resource
@@ -106,8 +107,14 @@ def medians(commands: Sequence[Sequence[str]], repeat: int) -> list[float]:
     return [statistics.median(times) for times in taken]
 
 
+def _compile() -> None:
+    """Bytecode for the checkout, as the set-up makes it: else PYTHONDONTWRITEBYTECODE would have us measure the compiler."""
+    compileall.compile_dir(Path(__file__).resolve().parents[1] / "resolver", quiet=2)
+
+
 def cold(repeat: int) -> Iterator[Figure]:
     """Whole processes against interpreter starts: for a described host, and for this very machine."""
+    _compile()
     described, here = command("resolve", *ASKS, "--host", HOST), command("resolve", *ASKS)
     _, status = seconds(described)
     bare, for_host, for_here = medians([[sys.executable, "-c", "pass"], described, here], repeat)
@@ -120,6 +127,7 @@ def cold(repeat: int) -> Iterator[Figure]:
 def against_uv(repeat: int) -> Iterator[Figure]:
     """The same packages through `uv pip compile --offline`, its cache filled just before."""
     name = "cold resolve against uv pip compile --offline"
+    _compile()
     with tempfile.TemporaryDirectory() as folder:
         for asks in (ASKS, ASKS[:-1]):
             asked = Path(folder) / "asked.in"

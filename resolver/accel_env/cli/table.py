@@ -1,17 +1,19 @@
 """The declarative table of verbs: one description drives the quick parser, the typer application and its help.
 
-Named tuples instead of dataclasses, and no import of `app`: this module is on the path of every command, and the
-start-up time of `resolve` is a budget.
+This module is on the path of every command and start-up is a budget: it imports no `app`, and no `dataclasses`.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from accel_env.frozen import dataclass
 
 Value = bool | str | tuple[str, ...]
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Option:
     """One option. An empty `metavar` makes it a switch; `many` lets it repeat; `completes` names what fills it in."""
 
     dest: str
@@ -23,7 +25,8 @@ class Option(NamedTuple):
     completes: str = ""
 
 
-class Argument(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Argument:
     """The words of a verb that are no options. `many`: any number; else none or one."""
 
     dest: str
@@ -33,7 +36,8 @@ class Argument(NamedTuple):
     completes: str = ""
 
 
-class Verb(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Verb:
     """One command: its words (`("matrix", "show")`), one line of help, what it takes, and an example for the help."""
 
     words: tuple[str, ...]
