@@ -123,6 +123,8 @@ def _needs(row: Row, name: str) -> tuple[Need, ...]:
     code = _arch(arch) if arch else None
     if code:
         found.append(code)
+    if "libraries" in row and code is None:
+        row.fault("", "`libraries` stands beside `arch`, which is missing")
     found.extend(_libraries(item, code) for item in row.one_or_more("libraries"))
     for subject, key in ((Subject.LIBC, "libc"), (Subject.LIBSTDCXX, "libstdcxx")):
         if inner := row.maybe(key):
@@ -140,7 +142,7 @@ def _needs(row: Row, name: str) -> tuple[Need, ...]:
 def _published(row: Row, name: str) -> Need:
     """Doubtful existence is a need on the package itself that nobody can vouch for."""
     if not row.flag("unknown"):
-        row.fault("", "says nothing: write `unknown: true`, or leave the key out")
+        row.fault("unknown" if "unknown" in row else "", "says nothing: write `unknown: true`, or leave it all out")
     found = Need(Subject.PACKAGE, row.fact(), name=name, unknown=True)
     row.close()
     return found
@@ -159,8 +161,6 @@ def _arch(row: Row) -> Need:
 
 def _libraries(row: Row, arch: Need | None) -> Need:
     """A second need on the architecture: the same lists less `lacks`, so that a refusal names the libraries' fact."""
-    if arch is None:
-        row.fault("", "stands beside `arch`, which is missing")
     lacks = row.texts("lacks", required=True, check=checks.arch)
     fact, soft = row.fact(), row.flag("soft")
     row.close()

@@ -162,10 +162,21 @@ class Row:
                 self._faults.add(self.file, f"{self.path}.{where}" if self.path else where, complaint)
         return tuple(item for item in value if isinstance(item, str))
 
-    def pairs(self, key: str, *, check: Callable[[str], str] | None = None) -> dict[str, str]:
-        """A mapping of text to text; empty where the key is missing."""
+    def pairs(
+        self, key: str, *, check: Callable[[str], str] | None = None, names: Callable[[str], str] | None = None
+    ) -> dict[str, str]:
+        """A mapping of text to text; empty where the key is missing. `names` checks its keys as `check` does its values."""
         row = self.maybe(key)
-        return {} if row is None else {name: row.text(name, check=check) for name in row}
+        if row is None:
+            return {}
+        for name in row if names else ():
+            row.check_name(name, names)
+        return {name: row.text(name, check=check) for name in row}
+
+    def check_name(self, key: str, check: Callable[[str], str] | None) -> None:
+        """Notes what is wrong with a key that is free text."""
+        if complaint := check(key) if check else "":
+            self.fault(key, complaint)
 
     def maybe(self, key: str, *, required: bool = False) -> Row | None:
         """The mapping under a key, None where the key is missing."""

@@ -187,10 +187,7 @@ def parse_images(row: Row) -> tuple[Image, ...]:
     """The images of an `images` list."""
     found: list[Image] = []
     for item in row.rows("images"):
-        digests = item.pairs("digests", check=checks.image_digest)
-        for platform in digests:
-            if complaint := checks.platform(platform):
-                item.fault("digests", complaint)
+        digests = item.pairs("digests", check=checks.image_digest, names=checks.platform)
         found.append(Image(
             ref=item.text("ref"), digest=item.optional("digest", checks.image_digest), digests=digests,
             python=item.optional("python", checks.python), libc=item.optional("libc", checks.version),
@@ -285,7 +282,11 @@ def parse_artifacts(row: Row) -> tuple[str, dict[str, Artifact]]:
     for name, item in row.keyed("files", required=True).items():
         sha256 = item.optional("sha256", checks.sha256)
         rivals = item.maybe("conflict")
-        conflict = {rival: rivals.texts(rival) for rival in rivals} if rivals else {}
+        conflict: dict[str, tuple[str, ...]] = {}
+        for rival in rivals or ():
+            if rivals:
+                rivals.check_name(rival, checks.sha256)
+                conflict[rival] = rivals.texts(rival)
         sources = item.texts("sources")
         if conflict and sha256:
             conflict, sha256 = {sha256: sources, **conflict}, ""
