@@ -1,4 +1,5 @@
 """The search and its refusals on a small invented matrix (tests/data/tiny)."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -24,8 +25,14 @@ def tiny() -> Matrix:
     return open_matrix(TINY)
 
 
-def solve(matrix: Matrix, *asks: str, devices: tuple[Device, ...] = (MID,), policy: Policy | None = None, host: Host | None = None,
-          nogoods: tuple[Nogood, ...] = ()) -> Solution | Conflict:
+def solve(
+    matrix: Matrix,
+    *asks: str,
+    devices: tuple[Device, ...] = (MID,),
+    policy: Policy | None = None,
+    host: Host | None = None,
+    nogoods: tuple[Nogood, ...] = (),
+) -> Solution | Conflict:
     machine = host or Host(devices=devices)
     parsed = [parse_ask(text, f"argument {n}") for n, text in enumerate(asks, 1)]
     return answer(prune(state(machine, parsed, policy or Policy(), matrix, nogoods), matrix))

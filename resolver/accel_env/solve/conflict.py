@@ -8,8 +8,8 @@ from accel_env.model import Because, Conflict, CoreItem
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field
-from accel_env.solve.ground import ALWAYS, Failure, Item
 from accel_env.solve.relax import COST, relaxations
+from accel_env.solve.verdict import ALWAYS, Failure, Item
 
 REASONS = 8
 RELAXATIONS = 6

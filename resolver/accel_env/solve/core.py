@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from accel_env.solve.field import Field
-from accel_env.solve.ground import ALWAYS, Item
 from accel_env.solve.search import feasible
+from accel_env.solve.verdict import ALWAYS, Item
 
 
 def minimal_core(field: Field) -> tuple[Item, ...]:

@@ -11,7 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from accel_env.model import Ask, Candidate, Need, Problem, Rejection, Subject
-from accel_env.solve.ground import ALWAYS, Ground, Item, Verdict
+from accel_env.solve.ground import Ground
+from accel_env.solve.verdict import ALWAYS, Item, Verdict
 from accel_env.solve.versions import allows
 
 if TYPE_CHECKING:

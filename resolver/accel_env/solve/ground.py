@@ -1,64 +1,18 @@
-"""What a host and a policy say about one candidate alone: which of its needs fail, and on whose account.
-
-Every failure is charged to *items*: the asks and host facts that a user could change. A charge is a mask of items that make the
-failure together; a candidate is out as long as all items of one charge are in force. So any subset of the items can be tried
-without judging anything again.
-"""
+"""What a host and a policy say about one candidate alone: which of its needs fail, and on whose account."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accel_env.model import Candidate, Device, Host, Need, Policy, Subject
+from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Item, Verdict
 from accel_env.solve.versions import allows, split_stack, stack_fits
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
     from accel_env.matrix.types import Stack, StackRelease
     from accel_env.vendors import Vendor
-
-ALWAYS = 1
-SOURCE_RANK = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A thing that the user could change: an ask or a fact about the host. `bit` is its place in failure masks."""
-
-    kind: str
-    key: str
-    text: str
-    bit: int
-    index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A need that is not met, what it met instead, and the charges: each alone is enough to fail it."""
-
-    need: Need
-    met: str
-    charges: tuple[int, ...]
-
-    def holds(self, active: int) -> bool:
-        """True when the need fails under the items of `active`."""
-        return any(charge & active == charge for charge in self.charges)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Everything static about one candidate. `jit`: runs, but through just-in-time compilation."""
-
-    failures: tuple[Failure, ...]
-    soft: tuple[Failure, ...]
-    jit: bool
-
-    @property
-    def charges(self) -> tuple[int, ...]:
-        """All charges, each once."""
-        return tuple(dict.fromkeys(c for failure in self.failures for c in failure.charges))
 
 
 class Ground:
@@ -77,8 +31,9 @@ class Ground:
         self.stack: Stack | None = self.stacks.get(self.stack_name)
         self.vendor: Vendor | None = vendors().get(self.stack.vendor) if self.stack else None
         self.libc, self.libstdcxx = self._base()
-        self._arch: dict[tuple[Need, str], tuple[Failure | None, bool]] = {}
-        self._simple: dict[Need, Failure | None] = {}
+        self._arch: dict[tuple[object, ...], tuple[Failure | None, bool]] = {}
+        self._simple: dict[tuple[object, ...], Failure | None] = {}
+        self._full: dict[str, bool] = {}
         self._rules: dict[tuple[str, bool], list[Failure]] = {}
         self._driver: dict[tuple[str, bool], Failure | None] = {}
 
@@ -132,13 +87,17 @@ class Ground:
         if need.unknown and need.subject is not Subject.ARCH:
             return Failure(need, "nobody has published it", (ALWAYS,)), False
         if need.subject is Subject.ARCH:
-            key = (need, candidate.stack)
+            # spelled out: hashing a whole need, once for each of thousands of candidates, costs more than judging it
+            key: tuple[object, ...] = (need.values, need.jit, need.lacks, need.fact, need.unknown, candidate.stack)
             if key not in self._arch:
                 self._arch[key] = self._arch_of(need, candidate)
             return self._arch[key]
-        if need not in self._simple:
-            self._simple[need] = self._simple_need(need)
-        return self._simple[need], False
+        if need.subject in (Subject.PYTHON, Subject.TORCH, Subject.PACKAGE):
+            return None, False
+        key = (need.subject, need.allows, need.values, need.fact)
+        if key not in self._simple:
+            self._simple[key] = self._simple_need(need)
+        return self._simple[key], False
 
     def _simple_need(self, need: Need) -> Failure | None:
         host = self.host
@@ -293,8 +252,10 @@ class Ground:
 
     def fully_supported(self, stack: str) -> bool:
         """True when every device's driver meets the full floor of the stack release, or nothing is known against it."""
-        need = self.driver_need(stack, full=True)
-        return need is None or self._driver_need(need) is None
+        if stack not in self._full:
+            need = self.driver_need(stack, full=True)
+            self._full[stack] = need is None or self._driver_need(need) is None
+        return self._full[stack]
 
     def release(self, stack: str) -> StackRelease | None:
         """The stack release behind a candidate's stack."""

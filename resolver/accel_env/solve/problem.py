@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
 from accel_env.model import Ask, Device, Host, Nogood, Policy, Problem
-from accel_env.solve.ground import Item, active_stack
+from accel_env.solve.ground import active_stack
+from accel_env.solve.verdict import Item
 from accel_env.solve.versions import split_stack
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
 
 _NAME = re.compile(r"[-_.]+")
+_BARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def normalise(name: str) -> str:
@@ -24,6 +26,8 @@ def normalise(name: str) -> str:
 
 def parse_ask(text: str, origin: str) -> Ask:
     """A PEP 508 requirement as an ask; raises UsageError (argument) with the text and what is expected."""
+    if _BARE.fullmatch(text):  # most asks are a name alone: no parser to load for that
+        return Ask(normalise(text), "", (), text, origin)
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:

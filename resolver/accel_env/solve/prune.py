@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
 from accel_env.solve.field import Entry, Field, Slot
-from accel_env.solve.ground import ALWAYS, Failure, Ground, Verdict
+from accel_env.solve.ground import Ground
 from accel_env.solve.problem import distinct, items_of, pythons_of
+from accel_env.solve.verdict import ALWAYS, Failure, Verdict
 from accel_env.solve.versions import allows, best_tag, parse, split_stack, tag_fits
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from accel_env.model import Change, Problem, Relaxation
 from accel_env.solve.core import minimal_core
 from accel_env.solve.field import Field
-from accel_env.solve.ground import Item
 from accel_env.solve.problem import distinct
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, feasible, search
+from accel_env.solve.verdict import Item
 from accel_env.solve.versions import allows, parse
 
 PAIRS = 4

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from accel_env.solve.domain import Domain, bits, tried_pythons
 from accel_env.solve.field import Field
-from accel_env.solve.ground import SOURCE_RANK
 from accel_env.solve.provider import resolve
 from accel_env.solve.prune import stack_preference
+from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import minor
 
 LOCKABLE_WITHIN = 2
