@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from accel_env.model import Because, Conflict, CoreItem
+from accel_env.model import Ask, Because, Conflict, CoreItem
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field
+from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import COST, relaxations
-from accel_env.solve.verdict import ALWAYS, Failure, Item
+from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Item
 
 REASONS = 8
 RELAXATIONS = 6
@@ -19,7 +20,8 @@ def conflict(field: Field) -> Conflict:
     """The conflict of a field without a solution."""
     core = minimal_core(field)
     asks = [field.problem.asks[i.index] for i in core if i.kind == "ask"]
-    reasons = list(_reasons(field, core))
+    reasons = [reason for ask in asks for reason in _elsewhere(field, ask)]
+    reasons = reasons or list(_reasons(field, core))
     reasons += stack_answer(field)
     for ask in asks:
         reasons += stand_ins(field, ask.name)
@@ -30,6 +32,22 @@ def conflict(field: Field) -> Conflict:
         tuple(dict.fromkeys(reasons)),
         tuple(ways[:RELAXATIONS]),
     )
+
+
+def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
+    """Where the asked releases are published, when it is not this platform."""
+    matrix, here = field.matrix, field.problem.host.platform
+    if ask.name not in matrix.package_names():
+        return
+    if any(ask_fits(ask, candidate, matrix) for candidate in matrix.candidates(ask.name, here)):
+        return
+    there = {
+        c.platform: c for p in matrix.platforms(ask.name) for c in matrix.candidates(ask.name, p) if ask_fits(ask, c, matrix)
+    }
+    for found in list(there.values())[:1]:
+        text = f"{found.label} is published for {', '.join(sorted(there))}; this host is {here}"
+        same_os = any(platform.startswith(f"{field.problem.host.os}_") for platform in there)
+        yield because(matrix, "cpu" if same_os else "os", text, found.fact)
 
 
 def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
@@ -63,7 +81,8 @@ def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]
             if failure.holds(active):
                 (foreign if failure.need.subject.value == "stack" else own).append((entry, failure))
                 break
-    for entry, failure in [*own, *foreign[:1]]:
+    own.sort(key=lambda row: row[1].need.unknown or row[0].candidate.rank >= SOURCE_RANK)  # what is surely so comes first
+    for entry, failure in [*own, *foreign[: not own]]:
         key = (failure.need.subject, failure.need.values, failure.need.allows, failure.met)
         if key in seen:
             continue
