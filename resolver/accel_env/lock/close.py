@@ -208,7 +208,7 @@ def _on_its_page(pick: Pick, file: Chosen, libc: str) -> Chosen:
     root, name = file.url.rpartition("/")[0], normalise(pick.candidate.name)
     pages = (f"{root}/{name}/", f"{root}/")
     for page in pages:
-        links = {link.filename: link for link in _page(page, required=not file.known and page == pages[-1])}
+        links = {link.filename: link for link in _page(page)}
         if best := best_file(pick, links, libc):
             link = links[best]
             return replace(file, filename=best, version=version_of(best), url=link.url, sha256=link.sha256, size=None, known=True)
@@ -222,14 +222,14 @@ def _on_its_page(pick: Pick, file: Chosen, libc: str) -> Chosen:
     )
 
 
-def _page(url: str, required: bool) -> tuple[Link, ...]:
-    """The links of a page; none where there is no such page and it is not `required`."""
+def _page(url: str) -> tuple[Link, ...]:
+    """The links of a page; none where there is no such page. ClosureError when nothing answers at all."""
     from accel_env.lock.fetch import list_links
 
     try:
         return list_links(url)
     except ClosureError as problem:
-        if required or problem.reference != "artifact-unreachable":
+        if problem.reference != "artifact-unreachable":
             raise
         return ()
 

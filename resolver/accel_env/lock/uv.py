@@ -37,7 +37,7 @@ _BENDING = frozenset(
     ]
 )
 _COMMAND = (
-    "pip compile requirements.in --constraints constraints.in --format pylock.toml --no-header --no-build --no-progress"
+    "pip compile requirements.in --format pylock.toml --no-header --no-build --no-progress"
     " --color never --no-python-downloads --index-strategy first-index"
 )
 # Only to name the trouble: what uv says of a dead network comes under the same status as any other failure.
@@ -93,9 +93,11 @@ class UvCloser:
         (scratch / "requirements.in").write_text(
             "".join(f"{line}\n" for line in (*asked, *question.requirements)), encoding="utf-8"
         )
-        (scratch / "constraints.in").write_text("".join(f"{line}\n" for line in question.constraints), encoding="utf-8")
         words = [program, *_COMMAND.split(), "--python", sys.executable, "--python-version", question.target.python]
         words += ["--python-platform", self._platform(program, question.target)]
+        if question.constraints:
+            (scratch / "constraints.in").write_text("".join(f"{line}\n" for line in question.constraints), encoding="utf-8")
+            words += ["--constraints", "constraints.in"]
         if question.exclude_newer:
             words += ["--exclude-newer", question.exclude_newer]
         if self._default_index:
@@ -242,7 +244,7 @@ def _failure(status: int, talk: str, offline: bool) -> ClosureError:
     if any(word in talk for word in _NETWORK):
         return ClosureError(
             "network-down",
-            "uv could not reach an index",
+            "uv could not get what it needs from an index",
             context=lines,
             hint="check the network, UV_DEFAULT_INDEX and the proxy, or use --offline where uv's cache has everything",
         )
