@@ -4,6 +4,8 @@ from __future__ import annotations
 from accel_env.cli.show_plan import host_line
 from accel_env.cli.text import Json, items, mapping, reason, string, wrap
 
+REASONS = 5  # in text
+
 
 def conflict_lines(answer: Json, columns: int) -> list[str]:
     """`error: reference`, the clash in one sentence, `because` lines, a blank line, one `hint:` per way out."""
@@ -11,8 +13,11 @@ def conflict_lines(answer: Json, columns: int) -> list[str]:
     lines = [f"error: {_reference(conflict)}"]
     lines += wrap(_sentence(conflict), columns, "  ")
     lines += wrap(f"host: {host_line(answer)}", columns, "  ", "    ")
-    for because in items(conflict, "because"):
-        lines += wrap(f"because: {reason(because)}", columns, "  ", "    ")
+    because = items(conflict, "because")
+    for one in because[:REASONS]:
+        lines += wrap(f"because: {reason(one)}", columns, "  ", "    ")
+    if len(because) > REASONS:
+        lines.append(f"  because: and {len(because) - REASONS} more facts; --json has them all")
     for warning in items(answer, "warnings"):
         lines += wrap(f"warning: {string(warning, 'message')}", columns, "  ", "    ")
     hints = [_hint(relaxation) for relaxation in items(conflict, "relaxations")]
@@ -40,7 +45,9 @@ def _sentence(conflict: Json) -> str:
 
 def _hint(relaxation: object) -> str:
     changes = _and([_change(change) for change in items(relaxation, "change")])
-    gives = ", ".join(f"{name} {version}" for name, version in mapping(relaxation, "gives").items())
+    given = mapping(relaxation, "gives")
+    order = sorted(given, key=lambda name: name != "torch")
+    gives = ", ".join(f"{name} {given[name]}" for name in order)
     return f"{changes}: gives {gives}" if gives else changes
 
 

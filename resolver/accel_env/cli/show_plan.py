@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accel_env.cli.output import answer_json, answer_text, talk
-from accel_env.cli.text import Json, items, mapping, pairs, quoted, reason, string, table, width, wrap
+from accel_env.cli.text import Json, fits, items, mapping, pairs, quoted, reason, string, table, width, wrap
 
+HEAD = ("package", "version", "build", "index", "evidence")
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
 
 
@@ -62,8 +63,16 @@ def picks_table(plan: Json, columns: int) -> list[str]:
         star = " *" if _community_of(pick) else ""
         variant = f" ({string(pick, 'variant')})" if string(pick, "variant") else ""
         build, evidence = string(pick, "build") + variant, string(pick, "evidence") + star
-        rows.append((name, string(pick, "version"), build, string(pick, "index"), evidence))
-    return table(("package", "version", "build", "index", "evidence"), rows, columns)
+        rows.append([name, string(pick, "version"), build, _short_index(string(pick, "index")), evidence])
+    if fits([HEAD, *rows], columns):
+        return table(HEAD, rows, columns)
+    # On a narrow terminal the site alone; --json has every address in full.
+    return table(HEAD, [[*row[:3], row[3].partition("/")[0], row[4]] for row in rows], columns)
+
+
+def _short_index(index: str) -> str:
+    """An index as people recognise it: without the scheme, a release page as `site/owner/repository@tag`."""
+    return index.removeprefix("https://").replace("/releases/download/", "@")
 
 
 def _setting(plan: Json, columns: int) -> list[str]:

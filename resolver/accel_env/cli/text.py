@@ -60,11 +60,20 @@ def wrap(text: str, columns: int, indent: str = "", hanging: str | None = None) 
     return [*lines, line] if not empty else lines
 
 
+def fits(rows: Sequence[Sequence[str]], columns: int) -> bool:
+    """Whether a table of these rows fills no more than `columns`."""
+    return sum(_sizes(rows)) + 2 * (len(rows[0]) - 1) <= columns if rows else True
+
+
+def _sizes(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], columns: int) -> list[str]:
     """Aligned lines. Where they do not fit, the widest column of each row moves to a line of its own below it."""
     cells = [tuple(row) for row in rows]
-    sizes = [max(len(row[i]) for row in (head, *cells)) for i in range(len(head))]
-    if sum(sizes) + 2 * (len(sizes) - 1) <= columns:
+    sizes = _sizes((head, *cells))
+    if fits((head, *cells), columns):
         return [_line(row, sizes) for row in (head, *cells)]
     widest = sizes.index(max(sizes[1:])) if len(sizes) > 1 else 0
     kept = [i for i in range(len(head)) if i != widest]
