@@ -50,6 +50,7 @@ class Domain:
 
     def propagate(self) -> bool:
         """Drop what no partner supports until nothing changes; False when a required slot runs empty."""
+        settled: dict[str, tuple[int, ...]] = {}
         changed = True
         while changed:
             changed = False
@@ -57,8 +58,15 @@ class Domain:
                 if not self.live[module]:
                     self.empty = module
                     return False
-                changed = self._step(module) or changed
+                state = self._around(module)
+                if settled.get(module) != state:
+                    changed = self._step(module) or changed
+                    settled[module] = self._around(module)
         return True
+
+    def _around(self, module: str) -> tuple[int, ...]:
+        """What a step over a slot depends on: the live sets of all slots, and which of them are required."""
+        return (len(self.required), *self.live.values()) if self.live[module] else ()
 
     def _step(self, module: str) -> bool:
         """One pass over a slot's candidates: prune them by their partners and the partners by them."""
@@ -67,12 +75,11 @@ class Domain:
         count: dict[str, int] = {}
         must: dict[str, int] = {}
         kept = total = 0
-        python = self.python or 0
-        for index in bits(live[module]):
-            links = field.links_of(module, index, python)
-            if any(not live[t] & mask and (always or t in self.required) for t, mask, always, _ in links):
+        for group, links in field.groups(module, self.python or 0, live[module]):
+            mine = group & live[module]
+            if not mine or any(not live[t] & mask and (always or t in self.required) for t, mask, always, _ in links):
                 continue
-            kept |= 1 << index
+            kept |= mine
             total += 1
             for target, mask, always in _joined(links):
                 union[target] = union.get(target, 0) | mask

@@ -6,6 +6,7 @@ Candidates of one import name share a *slot*. Sets of candidates are bit masks o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
@@ -48,9 +49,76 @@ class Slot:
         return (1 << len(self.entries)) - 1
 
 
+class Lookup:
+    """Masks of one slot's candidates by what needs ask about, so that a need is a few unions instead of a pass over the slot."""
+
+    def __init__(self, slot: Slot) -> None:
+        self.everything = slot.everything
+        self.versions: dict[tuple[str, str], int] = {}
+        self.builds: dict[str, int] = {}
+        self.provided: dict[str, dict[str, int]] = {}
+        for index, entry in enumerate(slot.entries):
+            candidate, bit = entry.candidate, 1 << index
+            key = (candidate.name, candidate.version)
+            self.versions[key] = self.versions.get(key, 0) | bit
+            self.builds[candidate.build] = self.builds.get(candidate.build, 0) | bit
+            for name, value in candidate.provides:
+                values = self.provided.setdefault(name, {})
+                values[value] = values.get(value, 0) | bit
+
+    def mask(self, need: Need) -> int:
+        """The candidates that meet a need on torch or on a package; the same answer as `satisfies`, for a whole slot."""
+        name = "torch" if need.subject is Subject.TORCH else need.name
+        named = fitting = 0
+        for (owner, version), bits in self.versions.items():
+            if owner == name:
+                named |= bits
+                fitting |= bits if allows(need.allows, version) else 0
+        if need.subject is Subject.PACKAGE:
+            return self._by_presence(need.when, named, fitting)
+        if need.values:
+            fitting &= _union(self.builds.get(build, 0) for build in need.values)
+        for key, wanted in need.abi:
+            fitting &= _union(bits for value, bits in self.provided.get(key, {}).items() if _abi(value, wanted))
+        return fitting
+
+    def _by_presence(self, when: str, named: int, fitting: int) -> int:
+        if when == "absent":
+            return self.everything & ~fitting
+        return fitting if when == "always" else fitting | self.everything & ~named
+
+
+def _union(masks: Iterable[int]) -> int:
+    total = 0
+    for mask in masks:
+        total |= mask
+    return total
+
+
+Link = tuple[str, int, bool, Need]
+
+
+class Groups:
+    """Candidates of one slot that demand the same: `rows` is links' identities -> (mask, links); `known`: all masks together."""
+
+    def __init__(self) -> None:
+        self.known = 0
+        self.rows: dict[tuple[int, ...], tuple[int, tuple[Link, ...]]] = {}
+
+    def add(self, bit: int, links: tuple[Link, ...]) -> None:
+        """Put a candidate with its kin."""
+        same = tuple([id(link) for link in links])
+        self.known |= bit
+        self.rows[same] = (self.rows[same][0] | bit if same in self.rows else bit, links)
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What may be searched. `pythons`: those to try, best first; those beyond `bound` only if the Python is given up."""
+    """What may be searched.
+
+    `pythons`: those to try, best first; those beyond `bound` only if the Python is given up. `outside`: asks that the matrix
+    does not model. `conflicted`: packages with known conflicts. The dictionaries are filled as questions come up.
+    """
 
     problem: Problem
     matrix: Matrix
@@ -61,8 +129,12 @@ class Field:
     slots: dict[str, Slot]
     asked: tuple[tuple[Ask, str], ...]
     outside: tuple[Ask, ...]
-    masks: dict[tuple[Need, str], int] = field(default_factory=dict)
-    links: dict[tuple[str, int, int], tuple[tuple[str, int, bool, Need], ...]] = field(default_factory=dict)
+    conflicted: frozenset[str]
+    lookups: dict[str, Lookup] = field(default_factory=dict)
+    masks: dict[tuple[int, str], int] = field(default_factory=dict)
+    links: dict[tuple[int, int], Link | None] = field(default_factory=dict)
+    grouped: dict[tuple[str, int], Groups] = field(default_factory=dict)
+    bans: dict[tuple[str, str], tuple[Need, ...]] = field(default_factory=dict)
 
     @property
     def everything(self) -> int:
@@ -88,34 +160,66 @@ class Field:
 
     def allowed(self, need: Need, module: str) -> int:
         """The mask of the slot's candidates that satisfy a need."""
-        key = (need, module)
+        key = (id(need), module)  # the matrix shares equal needs, and bans are kept in `bans`
         if key not in self.masks:
-            self.masks[key] = sum(1 << i for i, e in enumerate(self.slots[module].entries) if satisfies(e.candidate, need))
+            if module not in self.lookups:
+                self.lookups[module] = Lookup(self.slots[module])
+            self.masks[key] = self.lookups[module].mask(need)
         return self.masks[key]
 
-    def links_of(self, module: str, index: int, python: int) -> tuple[tuple[str, int, bool, Need], ...]:
-        """What candidate `index` demands of other slots under one Python: (slot, allowed mask, must be there, need)."""
-        key = (module, index, python)
-        if key not in self.links:
-            self.links[key] = tuple(self._links(self.slots[module].entries[index].candidate, self.pythons[python]))
-        return self.links[key]
+    def groups(self, module: str, python: int, live: int) -> Iterable[tuple[int, tuple[Link, ...]]]:
+        """At least the candidates of `live`, by what they demand of other slots: (mask of the candidates, their links)."""
+        key = (module, python)
+        if key not in self.grouped:
+            self.grouped[key] = Groups()
+        groups = self.grouped[key]
+        missing = live & ~groups.known
+        while missing:
+            low = missing & -missing
+            groups.add(low, self.links_of(module, low.bit_length() - 1, python))
+            missing ^= low
+        return groups.rows.values()
 
-    def _links(self, candidate: Candidate, python: str) -> list[tuple[str, int, bool, Need]]:
-        modules = self.matrix.modules()
-        rows = []
-        for need in (*candidate.needs, *_known_conflicts(self.matrix, candidate)):
-            if need.unknown or need.soft:
-                continue
-            if need.subject is Subject.TORCH:
-                target = "torch"
-            elif need.subject is Subject.PACKAGE and need.name in modules and modules[need.name] != candidate.module:
-                target = modules[need.name]
-            else:
-                continue
-            if target not in self.slots or not marker_applies(getattr(need, "marker", ""), python):
-                continue
-            rows.append((target, self.allowed(need, target), need.when == "always", need))
-        return rows
+    def links_of(self, module: str, index: int, python: int) -> tuple[Link, ...]:
+        """What candidate `index` demands of other slots under one Python: (slot, allowed mask, must be there, need)."""
+        candidate = self.slots[module].entries[index].candidate
+        needs = candidate.needs
+        if candidate.name in self.conflicted:
+            needs += self._banned_beside(candidate)
+        found = []
+        for need in needs:
+            key = (id(need), python)
+            if key not in self.links:
+                self.links[key] = self._link(need, self.pythons[python])
+            link = self.links[key]
+            if link is not None and link[0] != module:
+                found.append(link)
+        return tuple(found)
+
+    def _link(self, need: Need, python: str) -> Link | None:
+        if need.unknown or need.soft:
+            return None
+        if need.subject is Subject.TORCH:
+            target = "torch"
+        elif need.subject is Subject.PACKAGE:
+            target = self.matrix.modules().get(need.name, "")
+        else:
+            return None
+        if target not in self.slots or not marker_applies(need.marker, python):
+            return None
+        return target, self.allowed(need, target), need.when == "always", need
+
+    def _banned_beside(self, candidate: Candidate) -> tuple[Need, ...]:
+        """What known conflicts say must not be beside a release."""
+        key = (candidate.name, candidate.version)
+        if key not in self.bans:
+            self.bans[key] = tuple(
+                Need(Subject.PACKAGE, conflict.fact, allows=other[1], name=other[0], when="absent")
+                for conflict in self.matrix.conflicts()
+                for mine, other in ((conflict.a, conflict.b), (conflict.b, conflict.a))
+                if candidate.name == mine[0] and allows(mine[1], candidate.version)
+            )
+        return self.bans[key]
 
 
 def satisfies(candidate: Candidate, need: Need) -> bool:
@@ -156,12 +260,3 @@ def marker_applies(marker: str, python: str) -> bool:
             "extra": "",
         }
     )
-
-
-def _known_conflicts(matrix: Matrix, candidate: Candidate) -> list[Need]:
-    rows = []
-    for conflict in matrix.conflicts():
-        for mine, other in ((conflict.a, conflict.b), (conflict.b, conflict.a)):
-            if candidate.name == mine[0] and allows(mine[1], candidate.version):
-                rows.append(Need(Subject.PACKAGE, conflict.fact, allows=other[1], name=other[0], when="absent"))
-    return rows

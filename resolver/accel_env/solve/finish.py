@@ -136,7 +136,7 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
             f"{candidate.label} has no ahead-of-time code here: kernels are compiled just in time (JIT): a slow first run",
             candidate.fact,
         )
-    if candidate.rank == 1:
+    if candidate.rank == 1 and not candidate.note:
         yield Warned("third-party-build", f"{candidate.label} is a third party's build ({candidate.index})", candidate.fact)
     if candidate.rank == 2:
         yield Warned(

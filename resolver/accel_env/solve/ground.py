@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.model import Candidate, Device, Host, Need, Policy, Subject
-from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Item, Verdict
+from accel_env.solve.verdict import ALWAYS, CLEAN, SOURCE_RANK, Failure, Item, Verdict
 from accel_env.solve.versions import allows, split_stack, stack_fits
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ class Ground:
         self.stack: Stack | None = self.stacks.get(self.stack_name)
         self.vendor: Vendor | None = vendors().get(self.stack.vendor) if self.stack else None
         self.libc, self.libstdcxx = self._base()
-        self._arch: dict[tuple[object, ...], tuple[Failure | None, bool]] = {}
-        self._simple: dict[tuple[object, ...], Failure | None] = {}
+        # by identity: the matrix shares equal needs, and hashing one anew for each candidate costs more than judging it
+        self._arch: dict[tuple[int, str], tuple[Failure | None, bool]] = {}
+        self._simple: dict[int, Failure | None] = {}
+        self._stacks: dict[tuple[str, bool], Failure | None] = {}
         self._full: dict[str, bool] = {}
         self._rules: dict[tuple[str, bool], list[Failure]] = {}
         self._driver: dict[tuple[str, bool], Failure | None] = {}
@@ -57,49 +59,41 @@ class Ground:
 
     def judge(self, candidate: Candidate) -> Verdict:
         """All static needs of a candidate against this host."""
-        hard: list[Failure] = []
-        soft: list[Failure] = []
         failure = self._stack(candidate)
         if failure:
             return Verdict((failure,), (), False)
+        hard: list[Failure] = []
+        soft: list[Failure] = []
         if candidate.rank >= SOURCE_RANK and not self.policy.source_builds:
-            hard.append(
-                Failure(
-                    Need(Subject.PACKAGE, candidate.fact, name=candidate.name),
-                    "a source build, picked only when asked for",
-                    (ALWAYS,),
-                )
-            )
+            need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
+            hard.append(Failure(need, "a source build, picked only when asked for", (ALWAYS,)))
         if candidate.stack:
             hard += self._host_rules(candidate)
         jit = False
         for need in candidate.needs:
-            failure, by_jit = self._need(need, candidate)
-            jit = jit or by_jit
+            if need.subject is Subject.ARCH:
+                failure, by_jit = self._arch_need(need, candidate)
+                jit = jit or by_jit
+            elif id(need) in self._simple:
+                failure = self._simple[id(need)]
+            else:
+                failure = self._simple[id(need)] = self._simple_need(need)
             if failure:
                 (soft if need.soft else hard).append(failure)
         failure = self._driver_of(candidate, jit)
         if failure:
             hard.append(failure)
-        return Verdict(tuple(hard), tuple(soft), jit)
+        return Verdict(tuple(hard), tuple(soft), jit) if hard or soft or jit else CLEAN
 
-    def _need(self, need: Need, candidate: Candidate) -> tuple[Failure | None, bool]:
-        if need.unknown and need.subject is not Subject.ARCH:
-            return Failure(need, "nobody has published it", (ALWAYS,)), False
-        if need.subject is Subject.ARCH:
-            # spelled out: hashing a whole need, once for each of thousands of candidates, costs more than judging it
-            key: tuple[object, ...] = (need.values, need.jit, need.lacks, need.fact, need.unknown, candidate.stack)
-            if key not in self._arch:
-                self._arch[key] = self._arch_of(need, candidate)
-            return self._arch[key]
-        if need.subject in (Subject.PYTHON, Subject.TORCH, Subject.PACKAGE):
-            return None, False
-        key = (need.subject, need.allows, need.values, need.fact)
-        if key not in self._simple:
-            self._simple[key] = self._simple_need(need)
-        return self._simple[key], False
+    def _arch_need(self, need: Need, candidate: Candidate) -> tuple[Failure | None, bool]:
+        key = (id(need), candidate.stack)
+        if key not in self._arch:
+            self._arch[key] = self._arch_of(need, candidate)
+        return self._arch[key]
 
     def _simple_need(self, need: Need) -> Failure | None:
+        if need.unknown:
+            return Failure(need, "nobody has published it", (ALWAYS,))
         host = self.host
         subject = need.subject
         if subject is Subject.OS:
@@ -126,9 +120,15 @@ class Ground:
         return None
 
     def _stack(self, candidate: Candidate) -> Failure | None:
-        stack = candidate.stack
-        if not stack:
+        if not candidate.stack:
             return None
+        key = (candidate.stack, candidate.module == "torch")
+        if key not in self._stacks:
+            self._stacks[key] = self._stack_of(candidate)
+        return self._stacks[key]
+
+    def _stack_of(self, candidate: Candidate) -> Failure | None:
+        stack = candidate.stack
         need = Need(Subject.STACK, candidate.fact, values=(stack,))
         name, _ = split_stack(stack)
         if name != self.stack_name:

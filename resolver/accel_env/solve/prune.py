@@ -9,7 +9,7 @@ from accel_env.model import Ask, Candidate, Need, Problem, Subject
 from accel_env.solve.field import Entry, Field, Slot
 from accel_env.solve.ground import Ground
 from accel_env.solve.problem import distinct, items_of, pythons_of
-from accel_env.solve.verdict import ALWAYS, Failure, Verdict
+from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Verdict
 from accel_env.solve.versions import allows, best_tag, parse, split_stack, tag_fits
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def prune(problem: Problem, matrix: Matrix) -> Field:
     names = matrix.package_names()
     asked = tuple((a, matrix.modules()[a.name]) for a in problem.asks if a.name in names)
     outside = tuple(a for a in problem.asks if a.name not in names)
-    result = Field(problem, matrix, ground, items, tried + others, len(tried), {}, asked, outside)
+    conflicted = frozenset(name for c in matrix.conflicts() for name, _ in (c.a, c.b))
+    result = Field(problem, matrix, ground, items, tried + others, len(tried), {}, asked, outside, conflicted)
     _fill(result)
     return result
 
@@ -50,10 +51,14 @@ def _fill(result: Field) -> None:
 def _reached(result: Field, slot: Slot) -> list[str]:
     modules = result.matrix.modules()
     found: dict[str, None] = {}
+    seen: set[int] = set()
     for entry in slot.entries:
         if ALWAYS in entry.charges:
             continue
         for need in entry.candidate.needs:
+            if id(need) in seen:
+                continue
+            seen.add(id(need))
             if need.subject is Subject.TORCH:
                 found["torch"] = None
             elif need.subject is Subject.PACKAGE and need.when == "always" and need.name in modules:
@@ -63,65 +68,45 @@ def _reached(result: Field, slot: Slot) -> list[str]:
 
 def _slot(result: Field, module: str, names: list[str]) -> Slot:
     problem, ground = result.problem, result.ground
-    asks = [(a, n) for n, (a, m) in enumerate(result.asked) if m == module]
+    places = {id(ask): n for n, ask in enumerate(problem.asks)}
     bits = {item.index: item.bit for item in result.items if item.kind == "ask"}
-    order = {id(a): i for i, a in enumerate(problem.asks)}
+    asks = [(ask, bits[places[id(ask)]]) for ask, owner in result.asked if owner == module]
     rows: list[Entry] = []
     for name in sorted(names):
         for candidate in result.matrix.candidates(name, problem.host.platform):
             verdict = ground.judge(candidate)
-            failures = list(verdict.failures)
-            failures += _python_failures(result, candidate)
-            for ask, _ in asks:
-                if not ask_fits(ask, candidate, result.matrix):
-                    need = Need(Subject.PACKAGE, candidate.fact, allows=ask.specifier, name=ask.name)
-                    failures.append(Failure(need, f"{ask.text or ask.name} was asked for", (bits[order[id(ask)]],)))
-            verdict = Verdict(tuple(failures), verdict.soft, verdict.jit)
-            runs, hashed = _python_masks(result, candidate)
-            rows.append(
-                Entry(
-                    candidate, verdict, verdict.charges, runs, hashed, candidate.rank + bool(verdict.soft and candidate.rank < 3)
-                )
-            )
-    rows.sort(key=lambda e: _preference(result, e))
+            runs, hashed, failure = _pythons(result, candidate)
+            more = [failure] if failure else []
+            more += [_not_asked(ask, candidate, bit) for ask, bit in asks if not ask_fits(ask, candidate, result.matrix)]
+            if more:
+                verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
+            second = bool(verdict.soft) and candidate.rank < SOURCE_RANK
+            rows.append(Entry(candidate, verdict, verdict.charges, runs, hashed, candidate.rank + second))
+    order = sorted({row.candidate.version for row in rows}, key=parse, reverse=True)
+    newest = {version: n for n, version in enumerate(order)}
+    rows.sort(key=lambda e: _preference(result, e, newest[e.candidate.version]))
     return Slot(module, tuple(rows))
 
 
-def _preference(result: Field, entry: Entry) -> tuple[object, ...]:
+def _not_asked(ask: Ask, candidate: Candidate, bit: int) -> Failure:
+    need = Need(Subject.PACKAGE, candidate.fact, allows=ask.specifier, name=ask.name)
+    return Failure(need, f"{ask.text or ask.name} was asked for", (bit,))
+
+
+def _preference(result: Field, entry: Entry, age: int) -> tuple[object, ...]:
     """Best first: newest version, then (for torch) the best stack, then the surest build."""
     candidate = entry.candidate
-    return (
-        _Down(parse(candidate.version)),
-        *stack_preference(result.ground, candidate),
-        entry.rank,
-        candidate.index != "pypi",
-        candidate.build,
-        candidate.variant,
-    )
+    stack = stack_preference(result.ground, candidate.stack)
+    return (age, *stack, entry.rank, candidate.index != "pypi", candidate.build, candidate.variant)
 
 
-class _Down:
-    """Sorts a version descending."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Down) -> bool:
-        return bool(other.value < self.value)  # type: ignore[operator]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Down) and self.value == other.value
-
-
-def stack_preference(ground: Ground, candidate: Candidate) -> tuple[int, float, float]:
+def stack_preference(ground: Ground, stack: str) -> tuple[int, float, float]:
     """Smaller is better: the newest stack that the driver fully supports, else the one nearest to the driver."""
-    version = split_stack(candidate.stack)[1]
+    version = split_stack(stack)[1]
     if not version:
         return (0, 0.0, 0.0)
     numbers = (*parse(version).release, 0)[:2]
-    if ground.fully_supported(candidate.stack):
+    if ground.fully_supported(stack):
         return (0, -numbers[0], -numbers[1])
     return (1, numbers[0], numbers[1])
 
@@ -136,12 +121,19 @@ def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
     return allows(ask.specifier, version)
 
 
-def _python_masks(result: Field, candidate: Candidate) -> tuple[int, int]:
+def _pythons(result: Field, candidate: Candidate) -> tuple[int, int, Failure | None]:
+    """(Pythons that run it, Pythons whose file has a known hash, the failure where none of those on offer does)."""
     need = next((n for n in candidate.needs if n.subject is Subject.PYTHON), None)
-    runs, hashed = _python_bits(
-        need.values if need else candidate.tags, need.allows if need else "", candidate.hashed, result.pythons
-    )
-    return runs, hashed
+    tags, requires = (need.values, need.allows) if need else (candidate.tags, "")
+    runs, hashed = _python_bits(tags, requires, candidate.hashed, result.pythons)
+    if runs & ((1 << result.bound) - 1):
+        return runs, hashed, None
+    need = need or Need(Subject.PYTHON, candidate.fact, values=candidate.tags)
+    fixed = next((item.bit for item in result.items if item.key == "python"), 0)
+    if fixed:
+        return runs, hashed, Failure(need, f"this plan is for Python {result.pythons[0]}", (fixed,))
+    offer = ", ".join(result.pythons[: result.bound])
+    return runs, hashed, Failure(need, f"the Pythons on offer are {offer}", (ALWAYS,))
 
 
 @cache
@@ -153,17 +145,3 @@ def _python_bits(tags: tuple[str, ...], requires: str, hashed: tuple[str, ...], 
             if best_tag(tags, python) in hashed or (not tags and hashed):
                 known |= 1 << index
     return runs, known
-
-
-def _python_failures(result: Field, candidate: Candidate) -> list[Failure]:
-    runs, _ = _python_masks(result, candidate)
-    fixed = {item.key: item.bit for item in result.items}.get("python")
-    tried = (1 << result.bound) - 1
-    if runs & tried:
-        return []
-    need = next(
-        (n for n in candidate.needs if n.subject is Subject.PYTHON), Need(Subject.PYTHON, candidate.fact, values=candidate.tags)
-    )
-    if fixed:
-        return [Failure(need, f"this plan is for Python {result.pythons[0]}", (fixed,))]
-    return [Failure(need, f"the Pythons on offer are {', '.join(result.pythons[: result.bound])}", (ALWAYS,))]

@@ -178,7 +178,7 @@ def _by_version(field: Field, module: str, live: int) -> Iterator[int]:
 def _by_stack(field: Field, module: str, live: int) -> Iterator[int]:
     """Masks of the live candidates of one stack each, best first."""
     entries = field.slots[module].entries
-    order = sorted(bits(live), key=lambda i: stack_preference(field.ground, entries[i].candidate))
+    order = sorted(bits(live), key=lambda i: stack_preference(field.ground, entries[i].candidate.stack))
     groups: dict[str, int] = {}
     for index in order:
         groups[entries[index].candidate.stack] = groups.get(entries[index].candidate.stack, 0) | 1 << index

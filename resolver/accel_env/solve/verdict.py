@@ -49,4 +49,9 @@ class Verdict:
     @property
     def charges(self) -> tuple[int, ...]:
         """All charges, each once."""
+        if not self.failures:
+            return ()
         return tuple(dict.fromkeys(c for failure in self.failures for c in failure.charges))
+
+
+CLEAN = Verdict((), (), False)
