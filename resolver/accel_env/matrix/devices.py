@@ -46,11 +46,12 @@ class DeviceTable:
     def by_name(self, vendor: str | None, text: str) -> DeviceRow | None:
         """The product that the text names, None where it names none or several of different architectures.
 
-        First the exact name or alias; then the longest one that the text holds, at word borders; then those that hold the text.
+        First the exact name or alias; then those that hold the whole text; then the longest one that the text holds. What is
+        held begins and ends at word borders: `A100X` is no A100.
         """
         chosen = [vendor] if vendor else list(self._vendors)
         chosen = [name for name in chosen if name in self._vendors]
-        for stage in (self._exact, self._longest, self._wider):
+        for stage in (self._exact, self._wider, self._longest):
             best = max((length for name in chosen for length, _ in stage(name, text)), default=0)
             rows = [self._row(name, place) for name in chosen for length, place in stage(name, text) if length == best]
             if rows:
@@ -100,10 +101,19 @@ class DeviceTable:
         return []
 
     def _wider(self, vendor: str, text: str) -> list[tuple[int, int]]:
-        """All products whose name holds the text get one length; the shortest name comes first."""
+        """All products whose name or alias holds the text get one length; the shortest comes first."""
         table = self._vendors[vendor]
         key = key_of(text, table[1])
         if not key:
             return []
         found = sorted((len(other), place) for other, place in table[3].items() if f" {key} " in f" {other} ")
-        return [(1, place) for _, place in found]
+        return [(1, place) for _, place in found if self._has_words(vendor, place, key)]
+
+    def _has_words(self, vendor: str, place: int, key: str) -> bool:
+        """Whether whole words of a name or alias of the row make up the key."""
+        row, strip = self._row(vendor, place), self._vendors[vendor][1]
+        for text in (row.name, *row.aliases):
+            words = [" ".join(word) for word in words_of(text, strip)]
+            if any(" ".join(words[start:end]) == key for start in range(len(words)) for end in range(start + 1, len(words) + 1)):
+                return True
+        return False

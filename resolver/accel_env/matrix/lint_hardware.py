@@ -114,19 +114,28 @@ def device_stacks_exist(model: Model) -> Iterator[LintProblem]:
 
 
 def images_are_pinned(model: Model) -> Iterator[LintProblem]:
-    """An image that is chosen unasked has a digest."""
+    """An image that is chosen unasked has a digest; of a Python that nobody maintains it is only noted."""
+    current = _maintained(model)
     for image in model.images:
         if image.default and not image.digest and not image.digests:
-            yield error("image-unpinned", "images.yaml", image.ref, "a default image has no digest", "add `digest`")
+            say = error if not image.python or image.python in current else note
+            yield say("image-unpinned", "images.yaml", image.ref, "a default image has no digest", "add `digest`")
 
 
 def pythons_have_images(model: Model) -> Iterator[LintProblem]:
-    """Every Python that we would choose comes with a default image."""
+    """Every Python that we would choose comes with a default image; the others can be had on a host alone."""
     brought = {image.python for image in model.images if image.default}
+    current = _maintained(model)
     for place, python in enumerate(model.pythons):
         if python.version not in brought:
-            yield error("python-image", "python.yaml", f"pythons[{place}]",
-                        f"no default image of images.yaml brings Python {python.version}", "add the image, or drop the Python")
+            say = error if python.version in current else note
+            yield say("python-image", "python.yaml", f"pythons[{place}]",
+                      f"no default image of images.yaml brings Python {python.version}", "add the image, or drop the Python")
+
+
+def _maintained(model: Model) -> set[str]:
+    """The Pythons that are neither at their end of life nor free-threaded (of which nobody publishes slim images)."""
+    return {python.version for python in model.pythons if python.status != "end-of-life" and not python.version.endswith("t")}
 
 
 def profiles_name_devices(model: Model) -> Iterator[LintProblem]:

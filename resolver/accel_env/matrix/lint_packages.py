@@ -130,7 +130,7 @@ def needs_are_not_repeated(model: Model) -> Iterator[LintProblem]:
     for package, release, build in _builds(model):
         named = {(item.name, str(item.specifier)) for item in _required(release, build) if not item.marker}
         for need in build.needs:
-            plain = need.name in modelled and need.when == "always" and not need.unknown
+            plain = need.subject is Subject.PACKAGE and need.name in modelled and need.when == "always" and not need.unknown
             if plain and (need.name, need.allows) in named:
                 yield note("need-repeated", package.file, f"{build.path}.needs", f"`requires` says the same of {need.name}")
 
