@@ -56,6 +56,8 @@ def probe(system: System, matrix: Matrix, *, full: bool = True) -> Host:
     bus = pci_devices(system)
     for vendor in vendors().values():
         scene.add(vendor.probe(system, table, bus))
+    if not scene.devices and system.access("/dev/dxg") != "absent":
+        scene.notes.append("Windows shares a GPU with this WSL (/dev/dxg), but no vendor's tool names it")
     cpu = machine.cpu.lower()
     family, libc = scene.keep("libc", _libc(system, machine))
     return Host(

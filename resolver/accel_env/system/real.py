@@ -136,8 +136,10 @@ class _Reader:
         self._thread.join(max(seconds, 0.0))
         return not self._thread.is_alive()
 
-    def text(self) -> str:
-        """What was collected, cut at the limit."""
+    def close(self) -> str:
+        """What was collected, cut at the limit. A stream that somebody still reads (a process that cannot die) stays open."""
+        if self.join(0.5):
+            self._stream.close()
         return bytes(self.data[: OUTPUT_LIMIT // 2]).decode("utf-8", "replace")
 
 
@@ -154,16 +156,15 @@ def _watch(process: subprocess.Popen[bytes], words: tuple[str, ...], timeout: fl
             problem = f"{words[0]} did not answer within {timeout:g} s and was stopped"
         else:
             readers[0].join(0.02)
-            if not process.stdout.closed and process.poll() is None:
-                time.sleep(0.002)
+            time.sleep(0.001)
     status = process.returncode
     # A child that the command left behind may hold the pipes open: its output is not waited for.
     for reader in readers:
-        reader.join(0.5 if not problem else 0.0)
+        reader.join(0.0 if problem else 0.5)
     _end_group(process)
-    stdout, stderr = readers[0].text(), readers[1].text()
+    stdout, stderr = (reader.close() for reader in readers)
     if not problem and status:
-        said = next((line.strip() for line in (stderr + "\n" + stdout).splitlines() if line.strip()), "")
+        said = next((line.strip() for line in f"{stderr}\n{stdout}".splitlines() if line.strip()), "")
         problem = f"{words[0]} failed with status {status}" + (f": {said[:200]}" if said else "")
     return Completed(words, status, stdout, stderr, problem)
 

@@ -105,7 +105,7 @@ class RecordingSystem:
         from accel_env.system.files import write_tree
 
         hide = _Mask(self._nodename())
-        write_tree(self._directory, {name: hide(text) for name, text in (self._layout(hide) | (extra or {})).items()})
+        write_tree(self._directory, {**self._layout(hide), **{name: hide(text) for name, text in (extra or {}).items()}})
 
     def _nodename(self) -> str:
         told = (self._system.read_text("/proc/sys/kernel/hostname") or "").strip()
@@ -115,22 +115,22 @@ class RecordingSystem:
         import json
 
         machine = self._system.machine()
-        files = {f"root/{encode(hide(path))}": text for path, text in self._files.items()}
-        files["env.json"] = json.dumps({
+        files = {f"root/{encode(hide(path))}": hide(text) for path, text in self._files.items()}
+        files["env.json"] = hide(json.dumps({
             "machine": {"os": machine.os, "release": machine.release, "cpu": machine.cpu, "python": machine.python,
                         "libc": machine.libc},
-            "env": dict(sorted(self._env.items()))}, indent=1) + "\n"
+            "env": dict(sorted(self._env.items()))}, indent=1)) + "\n"
         folders = self._present - set(self._files) - self._denied - set(self._links) - set(self._scans)
         tree = {"links": dict(sorted(self._links.items())), "present": sorted(folders), "denied": sorted(self._denied),
                 "scans": dict(sorted(self._scans.items()))}
-        files["tree.json"] = json.dumps(tree, indent=1) + "\n"
+        files["tree.json"] = hide(json.dumps(tree, indent=1)) + "\n"
         for argv, done in self._commands.items():
             name = stem = f"commands/{slug(argv)}"
             while f"{name}.json" in files:
                 name = f"{stem}-{sum(other.startswith(stem) for other in files) + 1}"
             files[f"{name}.json"] = json.dumps({
-                "argv": list(argv), "status": done.status, "stdout": to_lines(done.stdout), "stderr": to_lines(done.stderr),
-                "problem": done.problem}, indent=1) + "\n"
+                "argv": [hide(word) for word in argv], "status": done.status, "stdout": to_lines(hide(done.stdout)),
+                "stderr": to_lines(hide(done.stderr)), "problem": hide(done.problem)}, indent=1) + "\n"
         return files
 
 

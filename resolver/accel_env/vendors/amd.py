@@ -15,7 +15,7 @@ from accel_env.vendors.base import (
     Table,
     arch_of,
     changed,
-    complaint,
+    complaints,
     exact,
     gave,
     is_accelerator,
@@ -184,7 +184,7 @@ def _ask_rocminfo(system: System, sightings: list[Sighting], table: Table) -> tu
     if system.env(_OVERRIDE):
         return sightings, (f"rocminfo was not believed: {_OVERRIDE} is set",)
     agents = [agent for agent in re.split(r"(?m)^Agent \d+", done.stdout) if re.search(r"Device Type:\s+GPU", agent)]
-    notes = (complaint(done.problem),) if done.problem else ()
+    notes = complaints(done)
     found = []
     for agent in agents:
         name = re.search(r"(?m)^\s+Name:\s+(gfx[0-9a-f]+)", agent)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from accel_env.frozen import dataclass
 from accel_env.model import Device, Need
-from accel_env.system.types import System
+from accel_env.system.types import Completed, System
 
 TYPE_CHECKING = False  # `typing` is not loaded at start-up
 if TYPE_CHECKING:
@@ -222,9 +222,9 @@ def valid_driver(text: str) -> bool:
     return re.fullmatch(_DRIVER_TEXT, text.strip()) is not None
 
 
-def complaint(done_problem: str) -> str:
-    """A tool's problem as a sentence for the notes."""
-    return done_problem[:1].upper() + done_problem[1:]
+def complaints(done: Completed) -> tuple[str, ...]:
+    """A tool's problem for the notes; none where it went well or is not installed."""
+    return (done.problem,) if done.problem and not done.missing else ()
 
 
 def arch_of(row: Row | None) -> str:

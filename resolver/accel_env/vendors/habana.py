@@ -13,7 +13,7 @@ from accel_env.vendors.base import (
     Table,
     arch_of,
     bus_address,
-    complaint,
+    complaints,
     exact,
     gave,
     is_accelerator,
@@ -36,10 +36,13 @@ class Habana:
             return Found()
         driver, source = _module_version(system)
         done = system.run(("hl-smi",))
-        notes = [complaint(done.problem)] if done.problem and not done.missing else []
+        notes = list(complaints(done))
         said = re.search(r"Driver Version:\s*(\S+)", done.stdout)
         if said and not driver:
             driver, source = said[1], "hl-smi"
+        tool = re.search(r"HL-SMI Version:\s*hl-(\d+\.\d+\.\d+)", done.stdout)
+        if tool and driver and tool[1] != _release(driver):
+            notes.append(f"hl-smi is of {tool[1]}, the kernel driver of {_release(driver)}: they must be of one release")
         boards = {bus_address(address): board for board, address in
                   re.findall(r"(?m)^\|\s*\d+\s+(HL-\w+)\s.*?\|\s*([0-9a-fA-F:]+\.[0-7])\s", done.stdout)}
         for item in cards:
@@ -52,7 +55,11 @@ class Habana:
 
     def normalise_driver(self, text: str, stack: Stack) -> str:
         """The release without the commit: `1.22.1-97ec1a4` is 1.22.1."""
-        return re.split(r"[-+~]", text.strip().removeprefix("hl-"))[0]
+        return _release(text)
+
+
+def _release(text: str) -> str:
+    return re.split(r"[-+~]", text.strip().removeprefix("hl-"))[0]
 
 
 def _module_version(system: System) -> tuple[str, str]:

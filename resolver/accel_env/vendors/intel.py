@@ -16,7 +16,6 @@ from accel_env.vendors.base import (
     gave,
     is_display,
     pci_devices,
-    renamed,
     vendor_devices,
 )
 
@@ -34,8 +33,9 @@ class Intel:
         """Intel's GPUs on the PCI bus. `driver` is the compute runtime where one is installed; the kernel driver is a note."""
         on_bus = vendor_devices(pci_devices(system) if bus is None else bus, table, VENDOR)
         gpus = [item for item in on_bus if is_display(item)]
+        npus = tuple(f"the Intel NPU at {item.address} is no GPU: left out" for item in on_bus if item.klass.startswith("12"))
         if not gpus:
-            return Found()
+            return Found(notes=npus)
         driver, source = _compute_runtime(system)
         sightings = tuple(_sighting(item, table, driver, source) for item in gpus)
         notes = [f"{item.device.name}: this PCI id is in no table; its architecture is unknown" for item in sightings
@@ -44,18 +44,20 @@ class Intel:
                   for item in gpus if item.driver not in ("i915", "xe", "windows")]
         if system.machine().os == "linux" and system.access("/dev/dri") == "absent":
             notes.append("/dev/dri is missing: the Intel GPU was not passed to this container, or its driver is not loaded")
-        return Found(sightings, tuple(notes))
+        return Found(sightings, (*notes, *npus))
 
     def runs(self, need: Need, arch: str, stack: Stack, release: str) -> str:
-        """Code for that ocloc target or for its family (`dg2` holds `dg2-g10`); the `jit` list is compiled at first use."""
-        wanted = {name for own in renamed(arch, stack) for name in (own, own.split("-")[0])}
-        values = tuple(arch for code in need.values if wanted & set(renamed(code, stack)))
-        jit = tuple(arch for code in need.jit if wanted & set(renamed(code, stack)))
-        lacks = tuple(arch for code in need.lacks if code in wanted)
-        only_lacks = bool(need.lacks) and not need.values and not need.jit
-        if only_lacks:
-            return "" if lacks or not arch else "native"
-        return exact(Need(need.subject, need.fact, values=values, jit=jit, lacks=lacks, unknown=need.unknown), arch, stack)
+        """Code for that ocloc target, else for its family (`dg2` holds `dg2-g10`); the `jit` list is compiled at first use.
+
+        The exact name in either list counts before the family: `jit: [pvc-vg]` beside `code: [pvc]` means JIT.
+        """
+        by_name = exact(need, arch, stack)
+        if by_name or not arch or need.unknown or arch in need.lacks:
+            return by_name
+        family = arch.split("-")[0]
+        if family in need.lacks:
+            return ""
+        return "native" if family in need.values else "jit" if family in need.jit else ""
 
     def normalise_driver(self, text: str, stack: Stack) -> str:
         """The compute runtime's number without what a distribution adds: `25.18.33578.15-1146~24.04` is 25.18.33578.15."""

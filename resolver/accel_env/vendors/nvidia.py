@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from accel_env.frozen import dataclass
 from accel_env.model import Device, Need
@@ -15,12 +16,11 @@ from accel_env.vendors.base import (
     Table,
     arch_of,
     bus_address,
-    complaint,
+    complaints,
     gave,
     is_display,
     numbers,
     pci_devices,
-    renamed,
     vendor_devices,
 )
 
@@ -63,7 +63,7 @@ class Nvidia:
         wsl = system.access("/dev/dxg") != "absent"
         if not (on_bus or kernel.driver or board or wsl or system.glob("/dev/nvidia[0-9]*")):
             return Found()
-        rows, notes, tool = _ask_smi(system, quiet=wsl and not on_bus)
+        rows, notes, tool = _ask_smi(system)
         if board and len(rows) < 2 and not on_bus:
             return Found((_jetson(board, rows, kernel, table),), (*notes, *_l4t(system)))
         if rows:
@@ -72,7 +72,9 @@ class Nvidia:
             notes += _mig(system, tool)
         else:
             sightings = [_from_bus(item, kernel, table) for item in on_bus]
-            notes += _unbound(on_bus)
+            notes += _unbound(on_bus, kernel)
+        if on_bus and not tool:
+            notes += ("nvidia-smi is not installed: the PCI id has to tell the compute capability",)
         if not sightings and kernel.driver:
             notes += ("NVIDIA's kernel module is loaded, yet neither the PCI bus nor nvidia-smi shows a GPU",)
         notes += tuple(f"{item.device.name}: no table and no tool gives its compute capability" for item in sightings
@@ -81,18 +83,24 @@ class Nvidia:
 
     def runs(self, need: Need, arch: str, stack: Stack, release: str) -> str:
         """Machine code within the major version and not newer than the device; PTX of any older version by JIT."""
-        device = _parse(renamed(arch, stack)[0])
+        names = {alias.a: alias.b for alias in stack.aliases}
+        device = _parse(names.get(arch, arch))
         if device is None or need.unknown or arch in need.lacks:
             return ""
         if need.lacks and not need.values and not need.jit:
             return "native"
-        barred = {code for rule in stack.code_rules if renamed(rule.device, stack) == renamed(arch, stack)
-                  and (not rule.before or numbers(release) < numbers(rule.before)) for code in rule.not_from}
-        codes = (_parse(name) for code in need.values if code.rstrip("af") not in barred for name in renamed(code, stack))
-        if any(code is not None and _code_runs(code, device) for code in codes):
-            return "native"
-        texts = (_parse(name) for text in need.jit for name in _renamed_ptx(text, stack))
-        return "jit" if any(text is not None and _text_runs(text, device) for text in texts) else ""
+        barred = [code for rule in stack.code_rules if names.get(rule.device, rule.device) == names.get(arch, arch)
+                  and (not rule.before or numbers(release) < numbers(rule.before)) for code in rule.not_from]
+        for name in need.values:
+            code = _parse(names.get(name, name))
+            if code is not None and name.rstrip("af") not in barred and _code_runs(code, device):
+                return "native"
+        for name in need.jit:
+            base = name.replace("compute_", "sm_")
+            text = _parse(names.get(base, base))
+            if text is not None and _text_runs(text, device):
+                return "jit"
+        return ""
 
     def normalise_driver(self, text: str, stack: Stack) -> str:
         """NVIDIA's driver has one number: `R580` and `580.95.05 (open)` lose what is around it."""
@@ -115,17 +123,16 @@ def _kernel(system: System) -> _Kernel:
     return _Kernel(version, path if version else "", models)
 
 
-def _ask_smi(system: System, quiet: bool) -> tuple[list[_Smi], tuple[str, ...], str]:
-    """The GPUs that nvidia-smi lists, what went wrong, and the tool's path. `quiet`: no note when it is just missing."""
+def _ask_smi(system: System) -> tuple[list[_Smi], tuple[str, ...], str]:
+    """The GPUs that nvidia-smi lists, what went wrong, and the tool's path (empty where it is not installed)."""
     for tool in _TOOLS:
         done = system.run((tool, _QUERIES[0], _FORMAT))
         if done.missing:
             continue
         if "compute_cap" in done.stdout + done.stderr and not _smi_rows(done):
             done = system.run((tool, _QUERIES[1], _FORMAT))
-        rows = _smi_rows(done)
-        return rows, ((complaint(done.problem),) if done.problem else ()), tool
-    return [], (() if quiet else ("nvidia-smi is not installed: compute capability comes from the device table",)), ""
+        return _smi_rows(done), complaints(done), tool
+    return [], (), ""
 
 
 def _smi_rows(done: Completed) -> list[_Smi]:
@@ -155,7 +162,7 @@ def _from_smi(smi: _Smi, tool: str, kernel: _Kernel, bus: list[PciDevice], table
     arch = smi.arch or (arch_of(row))
     device = Device(VENDOR, smi.name, arch, kernel.driver or smi.driver, smi.memory_mib or (row.memory_mib if row else None),
                     item.id if item else "", bool(row and row.integrated), row.kind if row else "")
-    source = f"{tool} {_QUERIES[0]}"
+    source = tool
     return Sighting(device, gave(name=source, arch=source if smi.arch else "device table" if arch else "",
                                   driver=kernel.driver_from or (source if smi.driver else ""),
                                   memory_mib=source if smi.memory_mib else "",
@@ -182,7 +189,9 @@ def _unlisted(bus: list[PciDevice], rows: list[_Smi], table: Table) -> tuple[str
                  f" (kernel driver: {item.driver or 'none'}); left out" for item in lost)
 
 
-def _unbound(bus: list[PciDevice]) -> tuple[str, ...]:
+def _unbound(bus: list[PciDevice], kernel: _Kernel) -> tuple[str, ...]:
+    if bus and not kernel.driver and not any(item.driver for item in bus):
+        return ("NVIDIA's driver is not loaded",)
     return tuple(f"the GPU at {item.address} is bound to {item.driver}, not to NVIDIA's driver" for item in bus
                  if item.driver not in ("nvidia", "windows", ""))
 
@@ -196,13 +205,14 @@ def _mig(system: System, tool: str) -> tuple[str, ...]:
     """A GPU that is split: a process sees one instance and its share of the memory."""
     if not system.glob("/proc/driver/nvidia/capabilities/gpu*/mig/gi*"):
         return ()
-    notes, gpu = [], ""
+    parts: dict[str, list[str]] = {}
+    gpu = ""
     for line in system.run((tool, "-L")).stdout.splitlines():
         if top := re.match(r"GPU (\d+): (.*?) \(", line):
             gpu = f"GPU {top[1]} ({top[2]})"
-        elif part := re.match(r"\s+MIG (\S+)\s+Device\s+(\d+):", line):
-            notes.append(f"{gpu} is split (MIG): instance {part[2]} is {part[1]}")
-    return tuple(notes)
+        elif part := re.match(r"\s+MIG (\S+)\s+Device\s+\d+:", line):
+            parts.setdefault(gpu, []).append(part[1])
+    return tuple(f"{name} is split (MIG) in {len(found)}: {', '.join(dict.fromkeys(found))}" for name, found in parts.items())
 
 
 def _board(system: System) -> str:
@@ -237,13 +247,10 @@ class _Capability:
     suffix: str
 
 
+@cache
 def _parse(arch: str) -> _Capability | None:
     found = re.fullmatch(r"(?:sm|compute)_(\d+)(\d)([af]?)", arch)
     return _Capability(int(found[1]), int(found[2]), found[3]) if found else None
-
-
-def _renamed_ptx(text: str, stack: Stack) -> tuple[str, ...]:
-    return renamed(text.replace("compute_", "sm_"), stack)
 
 
 def _code_runs(code: _Capability, device: _Capability) -> bool:

@@ -17,7 +17,7 @@ from accel_env.vendors.base import (
     Stack,
     Table,
     arch_of,
-    complaint,
+    complaints,
     exact,
     gave,
     is_accelerator,
@@ -86,8 +86,8 @@ class Apple:
         brand = done.stdout.strip() or "Apple silicon"
         row = table.by_name("apple", brand) or table.by_name("apple", "Apple Silicon")
         device = Device("apple", brand, arch_of(row), "", None, "", True, row.kind if row else "")
-        notes = (complaint(done.problem),) if done.problem else ()
-        return Found((Sighting(device, gave(name="sysctl machdep.cpu.brand_string", arch="device table" if row else "")),), notes)
+        sighting = Sighting(device, gave(name="sysctl machdep.cpu.brand_string", arch="device table" if row else ""))
+        return Found((sighting,), complaints(done))
 
     def runs(self, need: Need, arch: str, stack: Stack, release: str) -> str:
         """Exact."""
@@ -110,9 +110,8 @@ def ascend(system: System) -> Refined:
     done = system.run(("npu-smi", "info"))
     chips = tuple(f"Ascend {chip}" for chip in re.findall(r"(?m)^\|\s*\d+\s+(?:Ascend)?(\d{3}\w*)\s*\|", done.stdout))
     said = re.search(r"npu-smi\s+(\d\S*)", done.stdout)
-    notes = (complaint(done.problem),) if done.problem and not done.missing else ()
     driver, source = (version[1], path) if version else (said[1], "npu-smi info") if said else ("", "")
-    return Refined(driver, source, chips, "npu-smi info", notes)
+    return Refined(driver, source, chips, "npu-smi info", complaints(done))
 
 
 def neuron(system: System) -> Refined:
