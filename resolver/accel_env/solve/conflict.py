@@ -82,6 +82,7 @@ def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]
                 (foreign if failure.need.subject.value == "stack" else own).append((entry, failure))
                 break
     own.sort(key=lambda row: row[1].need.unknown or row[0].candidate.rank >= SOURCE_RANK)  # what is surely so comes first
+    foreign.sort(key=lambda row: row[0].candidate.rank)
     for entry, failure in [*own, *foreign[: not own]]:
         key = (failure.need.subject, failure.need.values, failure.need.allows, failure.met)
         if key in seen:

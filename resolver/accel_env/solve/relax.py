@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accel_env.model import Change, Problem, Relaxation
+from accel_env.model import Ask, Change, Problem, Relaxation
 from accel_env.solve.core import minimal_core
 from accel_env.solve.field import Field
 from accel_env.solve.problem import distinct
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, feasible, search
-from accel_env.solve.verdict import Item
+from accel_env.solve.verdict import SOURCE_RANK, Item
 from accel_env.solve.versions import allows, parse
 
 PAIRS = 4
-COST = {"package": 1, "python": 2, "stack": 3, "drop": 4, "libc": 5, "target": 5, "device": 6, "driver": 7}
+COST = {"package": 1, "python": 2, "stack": 3, "drop": 4, "source": 4, "libc": 5, "target": 5, "device": 6, "driver": 7}
 
 
 def relaxations(field: Field, core: tuple[Item, ...]) -> Iterator[Relaxation]:
@@ -87,9 +87,16 @@ def _ask_edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
     if ask.specifier:
         free = replace(ask, specifier="", text=ask.name)
         yield Change("package", ask.name, ""), replace(problem, asks=tuple(free if a is ask else a for a in problem.asks))
+    if not problem.policy.source_builds and _has_source(field, ask):
+        yield Change("source", ask.name, "--source-builds"), replace(problem, policy=replace(problem.policy, source_builds=True))
     rest = tuple(a for a in problem.asks if a is not ask)
     if rest:
         yield Change("drop", ask.name, ""), replace(problem, asks=rest)
+
+
+def _has_source(field: Field, ask: Ask) -> bool:
+    slot = field.slots.get(field.matrix.modules().get(ask.name, ""))
+    return slot is not None and any(e.candidate.name == ask.name and e.candidate.rank >= SOURCE_RANK for e in slot.entries)
 
 
 def _python_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
