@@ -84,3 +84,26 @@ def test_a_complete_hashed_closure_twice_the_same(name: str) -> None:
     assert ("nvidia-cudnn-cu13" in names) == (stack != "cpu")
     torch = next(file for file in first.files if file.name == "torch")
     assert torch.filename == (TORCH_CPU if stack == "cpu" else f"torch-2.14.1-cp312-cp312-manylinux_2_28_{machine}.whl")
+
+
+@pytest.mark.parametrize(
+    ("host", "stack", "filename"),
+    [
+        ("rtx5090-r580", "cuda-13.0", "torch-2.14.1-cp312-cp312-manylinux_2_28_x86_64.whl"),
+        ("gb10", "cuda-13.0", "torch-2.14.1-cp312-cp312-manylinux_2_28_aarch64.whl"),
+        ("cpu-x86_64", "cpu", TORCH_CPU),
+    ],
+)
+def test_the_verb_with_the_real_matrix(tmp_path: Path, host: str, stack: str, filename: str) -> None:
+    from accel_env import app
+
+    request = app.Request(asks=("torch==2.14.1", "bitsandbytes", "transformers"), host=host, python="3.12")
+    for name in ("one", "two"):
+        answer = app.lock(request, str(tmp_path / name))
+        assert stack.startswith(answer["plan"]["stack"]["name"])
+    assert f"# stack {stack}, Python 3.12, linux_" in (tmp_path / "one" / "requirements.lock").read_text()
+    folders = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two")]
+    assert folders[0] == folders[1] and set(folders[0]) == {"requirements.lock", "pylock.toml", "plan.json"}
+    assert f'name = "{filename}"' in folders[0]["pylock.toml"].decode()
+    lines = [line for line in folders[0]["requirements.lock"].decode().splitlines() if not line.startswith("#")]
+    assert len(lines) > 20 and all(line.startswith("    --hash=sha256:") for line in lines[1::2])

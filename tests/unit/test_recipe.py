@@ -103,6 +103,7 @@ def test_an_unpinned_base_is_refused_unless_allowed() -> None:
         and "--allow-unpinned" in caught.value.hint
     )
     recipe = composed(found, RenderOptions(allow_unpinned=True))
+    assert "org.opencontainers.image.base.digest" not in dict(recipe.labels.values)
     assert not recipe.stages[0].base.pinned and any("not pinned" in line for line in recipe.header)
 
 

@@ -189,7 +189,8 @@ def _labels(solution: Solution, lock: Lock, base: From, digests: tuple[str, str]
         "accel-env.plan.digest": digests[0],
         "accel-env.lock.digest": digests[1],
     }
-    return Label(tuple(sorted((values | dict(options.labels)).items())))
+    told = {key: value for key, value in values.items() if value} | dict(options.labels)
+    return Label(tuple(sorted(told.items())))
 
 
 def _header(solution: Solution, lock: Lock, digest: str, moment: int) -> tuple[str, ...]:
