@@ -103,7 +103,10 @@ def _refuse_unhashed(solution: Solution, chosen: Mapping[str, Chosen]) -> None:
         raise ClosureError(
             "artifact-unhashed",
             f"no sha256 is known of {', '.join(pick.candidate.label for pick, _ in missing)}",
-            context=tuple(f"{file.filename} at {file.url}" for _, file in missing),
+            context=tuple(
+                f"{file.filename} at {file.url}" if file.known or file.asset else f"it lies on {file.url.rpartition('/')[0]}/"
+                for _, file in missing
+            ),
             hint="without --offline it is downloaded once and hashed; --prefer lockable picks builds whose hashes are known",
         )
 
@@ -208,7 +211,7 @@ def _on_its_page(pick: Pick, file: Chosen, libc: str) -> Chosen:
     root, name = file.url.rpartition("/")[0], normalise(pick.candidate.name)
     pages = (f"{root}/{name}/", f"{root}/")
     for page in pages:
-        links = {link.filename: link for link in _page(page)}
+        links = {link.filename: link for link in _page(page, pick)}
         if best := best_file(pick, links, libc):
             link = links[best]
             return replace(file, filename=best, version=version_of(best), url=link.url, sha256=link.sha256, size=None, known=True)
@@ -222,12 +225,12 @@ def _on_its_page(pick: Pick, file: Chosen, libc: str) -> Chosen:
     )
 
 
-def _page(url: str) -> tuple[Link, ...]:
+def _page(url: str, pick: Pick) -> tuple[Link, ...]:
     """The links of a page; none where there is no such page. ClosureError when nothing answers at all."""
     from accel_env.lock.fetch import list_links
 
     try:
-        return list_links(url)
+        return list_links(url, f"the file of {pick.candidate.label}")
     except ClosureError as problem:
         if problem.reference != "artifact-unreachable":
             raise

@@ -45,11 +45,11 @@ class Hashed:
     size: int
 
 
-def list_links(url: str) -> tuple[Link, ...]:
-    """The files on an index page, in page order. ClosureError when the page cannot be read."""
+def list_links(url: str, what: str) -> tuple[Link, ...]:
+    """The files on an index page, in page order. ClosureError, which names `what` was looked for, when it cannot be read."""
     from html import unescape
 
-    with _get(url, url.rstrip("/").rpartition("/")[2]) as answer:
+    with _get(url, what) as answer:
         page = b"".join(_bounded(answer.iter_content(_CHUNK), _PAGE_LIMIT, url)).decode("utf-8", "replace")
     links = []
     for href in _ANCHOR.findall(page):
