@@ -91,7 +91,7 @@ def from_mapping(value: Mapping[str, Any], origin: str, matrix: Matrix) -> Host:
     wsl = value.get("wsl", False)
     if not isinstance(wsl, bool):
         raise _wrong(origin, "wsl", "must be true or false")
-    rows = value.get("devices") or []
+    rows = value.get("devices", ())
     if not isinstance(rows, (list, tuple)):
         raise _wrong(origin, "devices", "must be a list")
     provenance = value.get("provenance") or {}

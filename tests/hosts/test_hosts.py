@@ -1,4 +1,5 @@
 """Every recorded machine gives the expected Host, reads back from its host file, and survives being recorded again."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,5 @@
 """The port to a machine: bounded commands, replaying, recording, masking, writing whole or not at all."""
+
 from __future__ import annotations
 
 import json
@@ -50,7 +51,10 @@ def test_failing_command_says_its_first_words() -> None:
 
 def test_hanging_command_is_stopped_with_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    code = f"import subprocess, time; p = subprocess.Popen(['sleep', '60']); open({str(pid)!r}, 'w').write(str(p.pid)); time.sleep(60)"
+    code = (
+        "import subprocess, time; child = subprocess.Popen(['sleep', '60']); "
+        f"open({str(pid)!r}, 'w').write(str(child.pid)); time.sleep(60)"
+    )
     start = time.monotonic()
     done = run(code, timeout=1.0)
     assert time.monotonic() - start < 5
@@ -174,7 +178,10 @@ def test_private_details_are_masked(line: str, tmp_path: Path) -> None:
     assert SECRETS[line] not in written
 
 
-@pytest.mark.parametrize("line", ["Bus Location: 0000:01:00.0", "00000000:C5:00.0", "KUBERNETES_SERVICE_HOST: null", "Serial : N/A", "gfx942 30.0.15.1179"])
+@pytest.mark.parametrize(
+    "line",
+    ["Bus Location: 0000:01:00.0", "00000000:C5:00.0", "KUBERNETES_SERVICE_HOST: null", "Serial : N/A", "gfx942 30.0.15.1179"],
+)
 def test_what_probes_need_is_not_masked(line: str, tmp_path: Path) -> None:
     recorder = RecordingSystem(Fake({"/x": line}, {}), tmp_path / "out")
     recorder.read_text("/x")
@@ -189,9 +196,18 @@ def test_recording_replays_every_kind_of_answer(tmp_path: Path) -> None:
     def ask(system: System) -> list[object]:
         home = (system.env("PATH") or "").split(":")[0]
         return [
-            system.machine(), system.env("HSA"), system.read_text("/sys/bus/pci/devices/0000:01:00.0/vendor"), system.access("/dev/kfd"),
-            system.listdir("/sys/class/accel"), len(system.glob(f"{home}/python3.*")), system.readlink("/sys/x/driver"), system.scan("/lib/x.so", "G"),
-            system.run(("smi", "-L")), system.run(("smi", "/L")), system.run(("none",)).missing, system.access("/nowhere"),
+            system.machine(),
+            system.env("HSA"),
+            system.read_text("/sys/bus/pci/devices/0000:01:00.0/vendor"),
+            system.access("/dev/kfd"),
+            system.listdir("/sys/class/accel"),
+            len(system.glob(f"{home}/python3.*")),
+            system.readlink("/sys/x/driver"),
+            system.scan("/lib/x.so", "G"),
+            system.run(("smi", "-L")),
+            system.run(("smi", "/L")),
+            system.run(("none",)).missing,
+            system.access("/nowhere"),
         ]
 
     first = ask(system)
@@ -224,7 +240,7 @@ def test_broken_recordings_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no directory"):
         ReplayedSystem(tmp_path / "none")
     (tmp_path / "env.json").write_text("{")
-    with pytest.raises(InputError, match="env.json"):
+    with pytest.raises(InputError, match=r"env\.json"):
         ReplayedSystem(tmp_path)
     (tmp_path / "env.json").write_text("{}")
     (tmp_path / "commands").mkdir()
