@@ -53,6 +53,12 @@ def test_values() -> None:
     assert not hasattr(Ours(1), "__dict__") and Ours.__match_args__ == Theirs.__match_args__
 
 
+def test_a_default_that_fails_leaves_no_open_value() -> None:
+    with pytest.raises(TypeError):
+        Ours()  # type: ignore[call-arg]
+    assert type(Ours(1)) is Ours
+
+
 def test_frozen() -> None:
     value = Ours(1)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -97,3 +103,5 @@ def test_the_types_of_the_project_use_it() -> None:
 def test_only_what_is_offered() -> None:
     with pytest.raises(TypeError, match="only frozen=True"):
         frozen.dataclass(frozen=False, slots=True)
+    with pytest.raises(TypeError, match="no bases"):
+        frozen.dataclass(frozen=True, slots=True)(type("Below", (One,), {}))

@@ -34,7 +34,8 @@ TRIPS = [
     ("release-twice", "error", "torch/9.1.0.yaml", '- version: "9.1.0"', '- version: "9.0"', "9.0 is in torch/9.0.0.yaml too"),
     ("build-twice", "error", "packages/numpy.yaml", "tags: [cp312, cp313], fact: metadata}",
 
-         "tags: [cp312], fact: metadata}\n  - {build: any, index: pypi, platforms: [linux_x86_64], tags: [cp313, cp312], fact: metadata}",
+         "tags: [cp312], fact: metadata}\n"
+     "  - {build: any, index: pypi, platforms: [linux_x86_64], tags: [cp313, cp312], fact: metadata}",
      "are those of releases[0].builds[0]"),
     ("floor-order", "error", "stacks/zz.yaml", 'linux: {minor: "580"',
      'linux: {minor: "599"', "`minor` 599 is above `full` 590.10"),
@@ -63,6 +64,7 @@ TRIPS = [
      "vendor: acne\n", "no stack serves the devices of `acne`"),
     ("artifact-name", "error", "artifacts/assets.json", "ext-1.0+zz10abi1-cp312-cp312-linux_x86_64.whl",
      "ext.whl", "no name of a wheel"),
+    ("artifact-idle", "note", "artifacts/assets.json", "ext-1.0+", "ext-3.0+", "1 files of ext fit no build, such as ext-3.0"),
     ("community-default", "note", "packages/numpy.yaml", "grade: vendor", "grade: community",
      "numpy 2.1.0 is a first choice and rests on `packages/numpy:metadata`"),
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from accel_env.errors import InputError
+from accel_env.matrix import store
 from accel_env.matrix.load import Matrix, open_matrix
 from accel_env.matrix.types import Absent, DriverFloor, InboxKernel
 from accel_env.model import Candidate, Need, Subject
@@ -204,6 +205,18 @@ def test_a_missing_matrix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         open_matrix(tmp_path)
     monkeypatch.setenv("ACCEL_ENV_MATRIX", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="gone holds no matrix"):
+        open_matrix()
+
+
+def test_a_wheel_carries_the_matrix(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "site-packages" / "accel_env"
+    monkeypatch.setattr(store, "__file__", str(package / "matrix" / "store.py"))
+    assert open_matrix().root == str(root)  # two folders up from the package: the layout of the repository
+    package.mkdir(parents=True)
+    root.rename(package / "_matrix")
+    assert open_matrix().root == str(package / "_matrix")
+    (package / "_matrix" / "matrix.yaml").unlink()
+    with pytest.raises(InputError, match="holds no matrix"):
         open_matrix()
 
 

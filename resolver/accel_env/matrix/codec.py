@@ -50,7 +50,14 @@ def pack_candidates(candidates: tuple[Candidate, ...]) -> Flat:
         parts["needs"] = tuple(needs.setdefault(need, len(needs)) for need in item.needs)
         parts["requires"] = lists.setdefault(item.requires, len(lists))
         rows.append(tuple(parts[name] for name in names))
-    return tuple(map(flatten, needs)), tuple(map(_plain, lists)), tuple(rows)
+    known: dict[Flat, Flat] = {}
+    return _share((tuple(map(flatten, needs)), tuple(map(_plain, lists)), tuple(rows)), known)
+
+
+def _share(value: Flat, known: dict[Flat, Flat]) -> Flat:
+    """The same tuples, equal ones made one object: `marshal` stores and makes them once."""
+    shared = tuple(_share(item, known) if isinstance(item, tuple) else item for item in value)
+    return known.setdefault(shared, shared)
 
 
 def unpack_candidates(section: Flat) -> tuple[Candidate, ...]:

@@ -20,7 +20,7 @@ _CPYTHON = re.compile(r"cp(\d)(\d+)(t?)")
 def rules() -> tuple[Callable[[Model], Iterator[LintProblem]], ...]:
     """The rules of this module."""
     return (stacks_exist, indexes_exist, releases_fall, builds_are_one, pythons_exist, modules_agree, needs_are_not_repeated,
-            artifacts_are_named, community_is_flagged, companions_pair)
+            artifacts_are_named, artifacts_fit_builds, community_is_flagged, companions_pair)
 
 
 def _builds(model: Model) -> Iterator[tuple[Package, Release, Build]]:
@@ -165,6 +165,27 @@ def _is_sdist(name: str) -> bool:
     return True
 
 
+def artifacts_fit_builds(model: Model) -> Iterator[LintProblem]:
+    """The files of a modelled package belong to builds; else a hash lies idle, or a build is missing."""
+    names = set(model.names())
+    wanted = {
+        (item.index, item.name, item.version, platform, tag)
+        for _, spread in model.candidates() for platform, items in spread.items() for item in items for tag in item.tags
+    }
+    idle: dict[tuple[str, str], list[str]] = {}
+    for index, files in model.artifacts.items():
+        for filename in files:
+            wheel = wheel_name(filename)
+            if wheel is None or wheel.name not in names:
+                continue
+            keys = {(index, wheel.name, wheel.version, platform, tag) for platform in wheel.platforms for tag in wheel.tags}
+            if not keys & wanted:
+                idle.setdefault((index, wheel.name), []).append(filename)
+    for (index, name), found in idle.items():
+        yield note("artifact-idle", model.artifact_files[index], "files",
+                   f"{len(found)} files of {name} fit no build, such as {found[0]}")
+
+
 def community_is_flagged(model: Model) -> Iterator[LintProblem]:
     """The newest release of a package, which is picked first, should rest on better than hearsay."""
     newest: dict[str, Version] = {}
@@ -172,9 +193,10 @@ def community_is_flagged(model: Model) -> Iterator[LintProblem]:
         newest[package.name] = max(Version(release.version), newest.get(package.name, Version("0")))
     told: set[tuple[str, str]] = set()
     for package, release, build in _builds(model):
-        if build.rank or Version(release.version) != newest[package.name]:
+        unselectable = any(need.unknown for need in build.needs)
+        if build.rank or unselectable or Version(release.version) != newest[package.name]:
             continue
-        for full in (build.fact, release.fact, *(need.fact for need in build.needs if not need.unknown)):
+        for full in (build.fact, release.fact, *(need.fact for need in build.needs)):
             fact = model.facts.get(full)
             if fact and fact.grade == "community" and (package.name, full) not in told:
                 told.add((package.name, full))
