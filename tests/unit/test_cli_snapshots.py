@@ -129,6 +129,29 @@ def answering(answer: Mapping[str, object]) -> Callable[..., Mapping[str, object
     return lambda *_: answer
 
 
+CHANGES = (
+    ("drop", "flash-attn", "", "without flash-attn"),
+    ("device", "Arc B580", "leave out", "without the Arc B580"),
+    ("package", "torch", "==9.1", "ask for torch==9.1"),
+    ("driver", "nvidia", ">=999", "a nvidia driver >=999"),
+    ("driver", "amd", ">=9", "an amd driver >=9"),
+    ("python", "python", "==3.12.*", "Python 3.12"),
+    ("stack", "cuda", "cuda-99", "--stack cuda-99"),
+    ("source", "flash-attn", "--source-builds", "build flash-attn from source with --source-builds"),
+    ("libc", "glibc", ">=2.28", "a system with glibc >=2.28"),
+    ("target", "container", "", "--target container"),
+    ("moon", "phase", "full", "moon phase full"),
+)
+
+
+@pytest.mark.parametrize(("kind", "name", "spec", "text"), CHANGES)
+def test_a_way_out_in_words(kind: str, name: str, spec: str, text: str) -> None:
+    from accel_env.cli.show_conflict import conflict_lines
+
+    way_out = {"change": [{"kind": kind, "name": name, "spec": spec}], "gives": {"numpy": "2", "torch": "9"}}
+    assert conflict_lines({"conflict": {"relaxations": [way_out]}}, 200)[-1] == f"hint: {text}: gives torch 9, numpy 2"
+
+
 LACKING = InputError(
     "unknown-device", "--device names `RTX 9991`, which the matrix does not know", context=("nearest: RTX 9990",),
     hint="use one of the names above",

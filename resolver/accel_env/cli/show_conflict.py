@@ -53,17 +53,18 @@ def _hint(relaxation: object) -> str:
 
 def _change(change: object) -> str:
     kind, name, spec = string(change, "kind"), string(change, "name"), string(change, "spec")
-    if kind == "drop":
-        return f"without {name}"
-    if kind == "package":
-        return f"ask for {name}{spec}"
-    if kind == "driver":
-        return f"a {f'{name} ' if name and name != 'driver' else ''}driver {spec}"
-    if kind == "python":
-        return f"Python {spec}"
-    if kind == "stack":
-        return f"--stack {spec or name}"
-    return f"{kind} {' '.join(part for part in (name if name != kind else '', spec) if part)}"
+    texts = {
+        "drop": f"without {name}",
+        "device": f"without the {name}",
+        "package": f"ask for {name}{spec}",
+        "driver": f"{'a' if name in ('', 'driver') else f'an {name}' if name[:1] in 'aeiou' else f'a {name}'} driver {spec}",
+        "python": f"Python {spec.removeprefix('==').removesuffix('.*')}",
+        "stack": f"--stack {spec or name}",
+        "source": f"build {name} from source with {spec}",
+        "libc": f"a system with {name} {spec}",
+        "target": f"--target {name}",
+    }
+    return texts.get(kind) or f"{kind} {' '.join(part for part in (name, spec) if part)}"
 
 
 def _and(parts: list[str]) -> str:
