@@ -154,15 +154,16 @@ def render(
     progress: Callable[[str], None] | None = None,
 ) -> Json:
     """Lock, then write the Dockerfile and what goes with it into `output`."""
-    from accel_env.lock.write import write_files
-    from accel_env.render import RenderOptions, render_files
+    from accel_env.lock.write import lock_files, write_files
+    from accel_env.render import RenderOptions
+    from accel_env.render import render as render_files
 
     matrix = matrix_of(request.overlays)
     closed, plan, told = _closed(request, matrix, progress or _silent)
     options = RenderOptions(formats=formats, allow_unpinned=allow_unpinned)
-    files, notes = render_files(closed.solution, closed, _plan_bytes(plan), options)
+    files = render_files(closed.solution, closed, lock_files(closed), _plan_bytes(plan), options)
     write_files(Path(output), files)
-    return _written(plan, closed, output, files, (*told, *notes))
+    return _written(plan, closed, output, files, told)
 
 
 def matrix_show(spec: str, overlays: tuple[str, ...] = ()) -> Json:
@@ -230,7 +231,7 @@ def _closed(request: Request, matrix: Matrix, progress: Callable[[str], None]) -
     from accel_env.lock.uv import UvCloser
 
     problem, notes = problem_of(request, matrix)
-    rules = load_rules(str(matrix.root))
+    rules = load_rules(matrix)
     closer = UvCloser(progress=progress)
     options = LockOptions(cutoff(matrix.version), request.offline, progress=progress)
     told: list[str] = []

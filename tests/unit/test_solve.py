@@ -93,7 +93,7 @@ def test_fallback_is_marked(tiny: Matrix) -> None:
 def test_packages_that_own_the_same_files_exclude_each_other(tiny: Matrix) -> None:
     result = refused(solve(tiny, "fastattn", "otherattn"))
     assert {c.text for c in result.core} == {"fastattn", "otherattn"}
-    assert {(c.kind, c.name) for r in result.relaxations for c in r.change} == {("drop", "fastattn"), ("drop", "otherattn")}
+    assert {(c.kind, c.name) for r in result.relaxations for c in r.change} >= {("drop", "fastattn"), ("drop", "otherattn")}
 
 
 def test_bound_that_counts_only_if_the_package_is_there(tiny: Matrix) -> None:
