@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+TINY = Path(__file__).resolve().parents[1] / "data" / "tiny"
+
 # A process whose `app` answers at once, so that these tests are about the command line alone.
 FAKE = """
 import sys, types, accel_env
@@ -71,7 +73,7 @@ def test_completion_script_is_shown(shell: str) -> None:
 def completed(words: str) -> list[str]:
     environment = {
         **os.environ, "_ACCEL_ENV_COMPLETE": "complete_bash", "COMP_WORDS": f"accel-env {words}",
-        "COMP_CWORD": str(len(words.split(" "))),
+        "COMP_CWORD": str(len(words.split(" "))), "ACCEL_ENV_MATRIX": str(TINY),
     }
     done = subprocess.run(
         [sys.executable, "-m", "accel_env"], capture_output=True, text=True, check=False, env=environment
@@ -82,7 +84,19 @@ def completed(words: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("res", "resolve"), ("matrix st", "stats"), ("resolve --dri", "--driver"), ("resolve --target v", "venv")],
+    [
+        ("res", "resolve"), ("matrix st", "stats"), ("resolve --dri", "--driver"), ("resolve --target v", "venv"),
+        ("resolve kern", "kernelc"), ("resolve --device mi", "mid-80"), ("resolve --host m", "mid"),
+        ("resolve --stack cuda-12.6", "cuda-12.6"), ("resolve --python 3.12", "3.12"), ("explain --not otherat", "otherattn"),
+    ],
 )
 def test_words_are_completed(words: str, offered: str) -> None:
     assert completed(words) == [offered]
+
+
+def test_completion_without_a_matrix_offers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from accel_env.cli.complete import completer
+
+    monkeypatch.setenv("ACCEL_ENV_MATRIX", "/nowhere")
+    complete = completer("device")
+    assert complete is not None and complete("a") == []

@@ -112,7 +112,7 @@ def _why(plan: Json, columns: int) -> list[str]:
         lines += [] if reasons else ["  it asks nothing of this host"]
     told = items(plan, "explanation")
     if told:
-        lines += ["", "how it was chosen"]
+        lines += ["", "passed over on the way"]
         for one in told:
             lines += wrap(reason(one) if string(one, "text") else str(one), columns, "  ", "    ")
     return lines
