@@ -2,7 +2,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +89,29 @@ def test_modules_postpone_annotations(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     annotated = any(isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign)) for node in ast.walk(ast.parse(source)))
     assert not annotated or "from __future__ import annotations" in source
+
+
+def test_sockets_stay_on_this_machine() -> None:
+    with socket.socket() as outside, pytest.raises(OSError, match="without the network marker"):
+        outside.connect(("192.0.2.1", 80))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]):
+        pass
+
+
+def test_child_processes_find_no_way_out() -> None:
+    assert os.environ["https_proxy"].startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(("under_ci", "outcome"), [("true", "1 failed, 1 passed"), ("", "1 passed, 1 skipped")])
+def test_a_skip_fails_under_ci_alone(tmp_path: Path, under_ci: str, outcome: str) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    network: x\n    docker: x\n    gpu: x\n")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\ndef test_a():\n    pytest.skip('no reason')\ndef test_b():\n    pass\n"
+        "@pytest.mark.network\ndef test_c():\n    raise SystemError\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path)], capture_output=True, text=True,
+        check=False, cwd=tmp_path, env={**os.environ, "CI": under_ci},
+    )
+    assert f"{outcome}, 1 deselected" in done.stdout
