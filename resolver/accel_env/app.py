@@ -72,14 +72,16 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
     from accel_env.system.real import RealSystem
 
     asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
+    host = host_of(request, matrix)
     policy = Policy(
         prefer=request.prefer or "default",
-        target=request.target or "container",
+        # containers run Linux: elsewhere the plan is for the machine itself unless a container is asked for
+        target=request.target or ("container" if host.os == "linux" else "venv"),
         stack=request.stack,
         python=request.python,
         source_builds=request.source_builds,
     )
-    return state(host_of(request, matrix), asks, policy, matrix), notes
+    return state(host, asks, policy, matrix), notes
 
 
 def detect(record: str = "", output: str = "", overlays: tuple[str, ...] = ()) -> Json:

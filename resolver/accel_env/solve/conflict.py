@@ -20,9 +20,9 @@ def conflict(field: Field) -> Conflict:
     """The conflict of a field without a solution."""
     core = minimal_core(field)
     asks = [field.problem.asks[i.index] for i in core if i.kind == "ask"]
-    reasons = [reason for ask in asks for reason in _elsewhere(field, ask)]
+    reasons = list(stack_answer(field))
+    reasons += [reason for ask in asks for reason in _elsewhere(field, ask)]
     reasons = reasons or list(_reasons(field, core))
-    reasons += stack_answer(field)
     for ask in asks:
         reasons += stand_ins(field, ask.name)
     ways = sorted(relaxations(field, core), key=lambda r: sum(COST.get(c.kind, 9) for c in r.change))
@@ -39,11 +39,13 @@ def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
     matrix, here = field.matrix, field.problem.host.platform
     if ask.name not in matrix.package_names():
         return
-    if any(ask_fits(ask, candidate, matrix) for candidate in matrix.candidates(ask.name, here)):
+    found_on: dict[str, list[Candidate]] = {}
+    for platform in matrix.platforms(ask.name):
+        fitting = [c for c in matrix.candidates(ask.name, platform) if ask_fits(ask, c, matrix)]
+        found_on[platform] = [c for c in fitting if split_stack(c.stack)[0] in ("", field.ground.stack_name)]
+    if found_on.get(here):
         return
-    there = {
-        c.platform: c for p in matrix.platforms(ask.name) for c in matrix.candidates(ask.name, p) if ask_fits(ask, c, matrix)
-    }
+    there = {platform: rows[0] for platform, rows in found_on.items() if rows}
     for found in list(there.values())[:1]:
         text = f"{found.label} is published for {', '.join(sorted(there))}; this host is {here}"
         same_os = any(platform.startswith(f"{field.problem.host.os}_") for platform in there)

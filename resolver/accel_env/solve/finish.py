@@ -82,6 +82,11 @@ def _warnings(
     if field.outside:
         asked = ", ".join(a.text or a.name for a in field.outside)
         yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {asked}")
+    if image is None and problem.policy.target == "container":
+        yield Warned(
+            "no-base-image",
+            f"no base image for Python {python} is known: `render` cannot write one, --target venv locks for a host",
+        )
     if image is not None and not image.digest:
         yield Warned("image-unpinned", f"no digest of {image.ref} is known: render refuses it unless told otherwise", image.fact)
     if not lockable:

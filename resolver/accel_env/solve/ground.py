@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from accel_env.vendors import Vendor
 
 
+NO_GLIBC = "0"  # below every floor
+
+
 class Ground:
     """The host as the needs see it. Build one per problem; `judge` is pure after that."""
 
@@ -42,7 +45,7 @@ class Ground:
     def _base(self) -> tuple[str, str]:
         """glibc and GLIBCXX levels that bind: the host's in a venv, the lowest default image's in a container."""
         if self.policy.target == "venv":
-            return (self.host.libc if self.host.libc_family in ("", "glibc") else "0"), self.host.libstdcxx
+            return (self.host.libc if self.host.libc_family in ("", "glibc") else NO_GLIBC), self.host.libstdcxx
         images = [i for i in self.matrix.images() if i.default]
         floor = min((i.libc for i in images if i.libc), key=lambda v: [int(n) for n in v.split(".")], default="")
         cxx = min((i.libstdcxx for i in images if i.libstdcxx), key=lambda v: [int(n) for n in v.split(".")], default="")
@@ -102,7 +105,8 @@ class Ground:
             return None if host.arch in need.values else Failure(need, f"this host is {host.arch}", self._charge("cpu"))
         if subject is Subject.LIBC and self.libc and self.stack_name != "gaudi":
             where = "this host has" if self.policy.target == "venv" else "the base image has"
-            return None if allows(need.allows, self.libc) else Failure(need, f"{where} glibc {self.libc}", self._charge("libc"))
+            what = f"glibc {self.libc}" if self.libc != NO_GLIBC else f"{host.libc_family} {host.libc}, no glibc"
+            return None if allows(need.allows, self.libc) else Failure(need, f"{where} {what}", self._charge("libc"))
         if subject is Subject.LIBSTDCXX and self.libstdcxx:
             fine = allows(need.allows, self.libstdcxx)
             return (
@@ -226,7 +230,8 @@ class Ground:
             return None
         if release.driver_allows:
             return Need(Subject.DRIVER, release.driver_fact, values=release.driver_allows)
-        floor = release.driver_floors.get(self.host.os)
+        # under WSL2 the driver is the Windows one, and so is its number
+        floor = release.driver_floors.get("windows" if self.host.wsl else self.host.os)
         wanted = (floor.full if full else floor.minor) if floor else ""
         if floor is None or not wanted:
             return Need(Subject.DRIVER, release.driver_fact, unknown=True) if floor else None

@@ -96,6 +96,9 @@ def choose_devices(host: Host, policy: Policy, matrix: Matrix) -> tuple[tuple[De
     discrete = {v: [d for d in ds if not d.integrated] for v, ds in groups.items()}
     if policy.stack:
         chosen = discrete.get(wanted) or groups.get(wanted, [])
+        if not chosen and wanted not in ("", "none"):
+            # an accelerator that the stack does not serve is a conflict of the two, not a plan for nobody
+            chosen = list(host.devices)
         why = f"not served by --stack {policy.stack}"
     else:
         pool = {v: ds for v, ds in discrete.items() if ds} or groups

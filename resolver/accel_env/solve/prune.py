@@ -71,6 +71,8 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
     places = {id(ask): n for n, ask in enumerate(problem.asks)}
     bits = {item.index: item.bit for item in result.items if item.kind == "ask"}
     asks = [(ask, bits[places[id(ask)]]) for ask, owner in result.asked if owner == module]
+    # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
+    counts = module == "torch" or bool(asks)
     rows: list[Entry] = []
     for name in sorted(names):
         for candidate in result.matrix.candidates(name, problem.host.platform):
@@ -80,7 +82,7 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
             more += [_not_asked(ask, candidate, bit) for ask, bit in asks if not ask_fits(ask, candidate, result.matrix)]
             if more:
                 verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
-            second = bool(verdict.soft) and candidate.rank < SOURCE_RANK
+            second = counts and bool(verdict.soft) and candidate.rank < SOURCE_RANK
             rows.append(Entry(candidate, verdict, verdict.charges, runs, hashed, candidate.rank + second))
     order = sorted({row.candidate.version for row in rows}, key=parse, reverse=True)
     newest = {version: n for n, version in enumerate(order)}

@@ -128,7 +128,7 @@ def _device_edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
 
 
 def _driver_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
-    """Other drivers, the smallest step up first, then (for stacks that tie driver and software) any other release."""
+    """Other drivers: the smallest step up first, then the smallest step down."""
     problem = field.problem
     vendor = problem.devices[0].vendor
     wanted: dict[str, str] = {}
@@ -138,9 +138,10 @@ def _driver_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
                 if failure.need.subject.value == "driver":
                     for spec in failure.need.values or (failure.need.allows,):
                         wanted.setdefault(_satisfying(spec), spec)
-    have = field.ground.driver(problem.devices[0])
-    order = sorted(wanted, key=lambda v: (parse(v) < parse(have or "0"), parse(v)))
-    for driver in order:
+    have = parse(field.ground.driver(problem.devices[0]) or "0")
+    newer = sorted((v for v in wanted if parse(v) >= have), key=parse)
+    older = sorted((v for v in wanted if parse(v) < have), key=parse, reverse=True)
+    for driver in [*newer, *older]:
         devices = tuple(replace(d, driver=driver) for d in problem.devices)
         yield Change("driver", vendor, wanted[driver]), replace(problem, devices=devices)
 
