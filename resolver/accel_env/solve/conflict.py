@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from accel_env.model import Ask, Because, Conflict, CoreItem
+from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import COST, relaxations
 from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Item
+from accel_env.solve.versions import split_stack
 
 REASONS = 8
 RELAXATIONS = 6
