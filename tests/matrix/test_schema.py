@@ -28,7 +28,8 @@ def loader_paths(kind: str, content: str, tmp_path: Path) -> tuple[set[str], str
     root = tmp_path / "matrix"
     name = PLACES.get(kind, f"{kind}.yaml")
     target = (tmp_path if kind == "overlay" else root) / name
-    target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (root, target.parent):
+        folder.mkdir(parents=True, exist_ok=True)
     target.write_text(content)
     shown = f"overlay/{name}" if kind == "overlay" else name
     with pytest.raises(InputError) as caught:

@@ -1,14 +1,13 @@
 """Finding a product by the name that a driver or a person wrote, or by its PCI id."""
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from accel_env.matrix.types import DeviceRow
 
-_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
-_WORD = re.compile(r"[a-z0-9]+")
-_TOKEN = re.compile(r"[a-z]+|[0-9]+")
+_MARKS = r"\((?:r|tm|c)\)|[®™©]"
+_WORD = r"[a-z0-9]+"
+_TOKEN = r"[a-z]+|[0-9]+"
 
 # One vendor, as compiled: PCI vendor, words to strip, flat rows, key -> place, PCI id -> place.
 VendorTable = tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...], Mapping[str, int], Mapping[str, int]]
@@ -16,8 +15,10 @@ VendorTable = tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...], Mappin
 
 def words_of(text: str, strip: tuple[str, ...]) -> list[list[str]]:
     """The words that count, each cut where letters meet digits: `Tesla V100-SXM2` -> [[v, 100], [sxm, 2]]."""
-    words = _WORD.findall(_MARKS.sub(" ", text).lower())
-    return [_TOKEN.findall(word) for word in words if word not in strip]
+    import re
+
+    words = re.findall(_WORD, re.sub(_MARKS, " ", text.lower()))
+    return [re.findall(_TOKEN, word) for word in words if word not in strip]
 
 
 def key_of(text: str, strip: tuple[str, ...]) -> str:

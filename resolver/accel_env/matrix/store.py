@@ -41,16 +41,17 @@ def list_files(root: str) -> tuple[Stamp, ...]:
     found: list[Stamp] = []
     for folder in ("", *FOLDERS):
         ending = ".json" if folder == "artifacts" else ".yaml"
+        place = os.path.join(root, folder)
         try:
-            with os.scandir(os.path.join(root, folder)) as entries:
-                for entry in entries:
-                    if entry.name.endswith(ending) and not entry.name.startswith("."):
-                        status = entry.stat()
-                        found.append((f"{folder}/{entry.name}" if folder else entry.name, status.st_size, status.st_mtime_ns))
-        except FileNotFoundError:
-            continue
+            names = [name for name in os.listdir(place) if name.endswith(ending) and not name.startswith(".")]
+            for name in names:
+                place = os.path.join(root, folder, name)
+                status = os.stat(place)
+                found.append((f"{folder}/{name}" if folder else name, status.st_size, status.st_mtime_ns))
         except OSError as problem:
-            raise unreadable(os.path.join(root, folder), problem) from None
+            if folder and place == os.path.join(root, folder) and isinstance(problem, FileNotFoundError):
+                continue
+            raise unreadable(place, problem) from None
     return tuple(sorted(found))
 
 
@@ -93,7 +94,7 @@ def parse_json(content: bytes, file: str, faults: Faults) -> dict[str, object]:
 
     try:
         value = json.loads(content, object_pairs_hook=unique)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         faults.add(file, "", f"is no JSON: {problem}")
         return {}
     if not isinstance(value, dict):
@@ -109,7 +110,7 @@ def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content)
     try:
         node = loader.get_single_node()
-    except (yaml.YAMLError, ValueError) as problem:
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
         mark = getattr(problem, "problem_mark", None)
         what = getattr(problem, "problem", None) or str(problem).splitlines()[0]
         faults.add(file, "", f"is no YAML: {what}", mark.line + 1 if mark else 0)
@@ -119,7 +120,11 @@ def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] 
     if not isinstance(node, yaml.MappingNode):
         faults.add(file, "", "must hold a mapping")
         return {}
-    value = _Builder(yaml, file, faults, lines).build(node, "")
+    try:
+        value = _Builder(yaml, file, faults, lines).build(node, "")
+    except RecursionError:
+        faults.add(file, "", "is nested too deeply, or an alias (`*name`) refers to what holds it")
+        return {}
     return value if isinstance(value, dict) else {}
 
 
@@ -143,7 +148,8 @@ class _Builder:
         found: dict[str, object] = {}
         for key, item in node.value:
             if not isinstance(key, self._scalar) or key.tag != "tag:yaml.org,2002:str":
-                self._fault(key, path, f"the key `{getattr(key, 'value', '')}` is not text to YAML: write it in quotes")
+                shown = f"the key `{key.value}`" if isinstance(key, self._scalar) else "a key"
+                self._fault(key, path, f"{shown} is not text to YAML: write it in quotes")
             elif key.value in found:
                 self._fault(key, self._dotted(path, key.value), f"the key `{key.value}` stands there twice")
             else:
@@ -161,6 +167,8 @@ class _Builder:
             return node.value == "true"
         if kind == "null":
             self._fault(node, path, "has no value")
+        elif kind not in ("int", "bool", "float", "timestamp"):
+            self._fault(node, path, f"has the tag {node.tag}: no file of the matrix has tags")
         else:
             self._fault(node, path, f'YAML reads {node.value} as {kind}, not as text: write "{node.value}"')
         return node.value
