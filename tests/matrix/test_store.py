@@ -21,7 +21,7 @@ def complaints(content: bytes) -> list[str]:
     (b"", "x.yaml: must hold a mapping"),
     (b"a: 1\n---\nb: 2\n", "x.yaml:2: is no YAML: but found another document"),
     (b"a: &x [*x]\n", "x.yaml: is nested too deeply, or an alias (`*name`) refers to what holds it"),
-    (b"a: [" + b"[" * 3000 + b"]" * 3000 + b"]\n", "x.yaml: is n"),
+    (b"a: [" + b"[" * 3000 + b"]" * 3000 + b"]\n", "x.yaml"),
     (b"a: \xff\n", "x.yaml"),
     (b"a: \x00\n", "x.yaml"),
     (b"a:\tb\n c: d\n", "x.yaml"),
