@@ -54,9 +54,9 @@ class Need:
     package: `name`; `when` is `always` (it must be there), `present` (only if it is there) or `absent`.
     `soft`: a failure is a warning and makes the candidate second choice. `unknown`: nobody has published the value.
     `marker`: the need counts only where this PEP 508 marker holds; empty for everywhere on the candidate's platform.
-    One candidate may have several needs on arch: the code list, and per loss of library kernels the same lists with `lacks` and the
-    name `libraries`, so that each names its own fact. An `unknown` package need on the candidate itself: its existence is doubtful,
-    or an overlay forbids it.
+    One candidate may have several needs on arch: the code list, and per loss of library kernels the same lists with `lacks` and
+    the name `libraries`, so that each names its own fact. An `unknown` package need on the candidate itself: its existence is
+    doubtful, or an overlay forbids it.
     """
 
     subject: Subject
