@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING
 
+from accel_env.matrix.markers import marker_holds
 from accel_env.model import Ask, Candidate, Need, Problem, Rejection, Subject
 from accel_env.solve.ground import Ground
 from accel_env.solve.verdict import ALWAYS, Item, Verdict
@@ -205,7 +205,7 @@ class Field:
             target = self.matrix.modules().get(need.name, "")
         else:
             return None
-        if target not in self.slots or not marker_applies(need.marker, python):
+        if target not in self.slots or not marker_holds(need.marker, self.problem.host.platform, python):
             return None
         return target, self.allowed(need, target), need.when == "always", need
 
@@ -241,22 +241,3 @@ def _abi(have: str, wanted: str) -> bool:
     if not have:
         return False
     return allows(wanted, have) if wanted[:1] in "<>=!~" else have == wanted
-
-
-@cache
-def marker_applies(marker: str, python: str) -> bool:
-    """True when an environment marker holds under a Python; markers on the machine were settled when the matrix was read."""
-    if not marker:
-        return True
-    from packaging.markers import Marker
-
-    minor = python.rstrip("t")
-    return Marker(marker).evaluate(
-        {
-            "python_version": minor,
-            "python_full_version": f"{minor}.0",
-            "implementation_name": "cpython",
-            "platform_python_implementation": "CPython",
-            "extra": "",
-        }
-    )
