@@ -6,9 +6,8 @@ Every version is a string as published; compare with `accel_env.solve.versions`,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-
-from accel_env.frozen import dataclass, field
 
 GRADES = ("vendor", "measured", "community")
 EVIDENCE = ("metadata", "inspected", "imported", "ran")

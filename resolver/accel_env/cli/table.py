@@ -5,9 +5,8 @@ This module is on the path of every command and start-up is a budget: it imports
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
-
-from accel_env.frozen import dataclass
 
 Value = bool | str | tuple[str, ...]
 

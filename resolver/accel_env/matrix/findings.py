@@ -1,7 +1,7 @@
 """What `lint` says: one broken rule, or one note, and where."""
 from __future__ import annotations
 
-from accel_env.frozen import dataclass
+from dataclasses import dataclass
 
 ERROR, NOTE = "error", "note"
 

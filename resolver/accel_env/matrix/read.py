@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-
-from accel_env.frozen import dataclass
+from dataclasses import dataclass
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
 

@@ -5,8 +5,7 @@ Every `fact` is a full id (`stacks/cuda:driver-12.6`); `Matrix.fact` gives the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from accel_env.frozen import dataclass, field
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

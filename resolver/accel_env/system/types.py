@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from accel_env.frozen import dataclass
+from dataclasses import dataclass
 
 TYPE_CHECKING = False  # `typing` is not loaded at start-up
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from accel_env.frozen import dataclass
 from accel_env.model import Device, Need
 from accel_env.system.types import System
 from accel_env.vendors.base import (
