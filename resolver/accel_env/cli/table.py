@@ -1,6 +1,6 @@
 """The declarative table of verbs: one description drives the quick parser, the typer application and its help.
 
-This module is on the path of every command and start-up is a budget: it imports no `app`, and no `dataclasses`.
+This module is on the path of every command and start-up is a budget: it imports neither `app` nor typer.
 """
 from __future__ import annotations
 
