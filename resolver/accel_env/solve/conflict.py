@@ -10,7 +10,7 @@ from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import COST, relaxations
-from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Item
+from accel_env.solve.verdict import SOURCE_RANK, Failure, Item
 from accel_env.solve.versions import split_stack
 
 REASONS = 8
@@ -55,7 +55,7 @@ def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
 
 def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
     """The facts that make the core: what the asked packages' candidates need and what they met, newest candidates first."""
-    active = ALWAYS
+    active = field.base
     for item in core:
         active |= item.bit
     asked = {module for ask, module in field.asked if any(i.kind == "ask" and field.problem.asks[i.index] is ask for i in core)}
@@ -97,8 +97,8 @@ def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]
 
 def _asked_out(entry: Entry, field: Field, active: int) -> bool:
     """True when an ask's own range already excludes the candidate: nobody wants to read why it would not run."""
-    asks = {item.bit for item in field.items if item.kind == "ask" and item.bit & active}
-    return any(charge in asks for charge in entry.charges)
+    ranges = sum(field.ranges)
+    return any(charge & ranges and charge & active == charge for charge in entry.charges)
 
 
 def _dynamic_reasons(field: Field, asked: list[str], active: int) -> Iterator[Because]:

@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 from accel_env.solve.field import Field
 from accel_env.solve.search import feasible
-from accel_env.solve.verdict import ALWAYS, Item
+from accel_env.solve.verdict import Item
 
 
-def minimal_core(field: Field) -> tuple[Item, ...]:
-    """QuickXplain over asks and host facts: without any one member there is a solution."""
-    items = list(field.items)
+def minimal_core(field: Field, within: int | None = None) -> tuple[Item, ...]:
+    """QuickXplain over the asks and host facts of `within` (all by default): without any one member there is a solution."""
+    scope = field.everything if within is None else within
+    items = [item for item in field.items if item.bit & scope]
     seen: dict[int, bool] = {}
 
     def broken(chosen: list[Item]) -> bool:
-        active = ALWAYS
+        active = field.base & scope
         for item in chosen:
             active |= item.bit
         if active not in seen:

@@ -116,14 +116,16 @@ class Groups:
 class Field:
     """What may be searched.
 
-    `pythons`: those to try, best first; those beyond `bound` only if the Python is given up. `outside`: asks that the matrix
-    does not model. `conflicted`: packages with known conflicts. The dictionaries are filled as questions come up.
+    `ranges`: one more bit for each ask, its version range alone. `pythons`: those to try, best first; those beyond `bound`
+    only if the Python is given up. `outside`: asks that the matrix does not model. `conflicted`: packages with known
+    conflicts. The dictionaries are filled as questions come up.
     """
 
     problem: Problem
     matrix: Matrix
     ground: Ground
     items: tuple[Item, ...]
+    ranges: tuple[int, ...]
     pythons: tuple[str, ...]
     bound: int
     slots: dict[str, Slot]
@@ -139,10 +141,12 @@ class Field:
     @property
     def everything(self) -> int:
         """All items in force."""
-        total = ALWAYS
-        for item in self.items:
-            total |= item.bit
-        return total
+        return self.base | sum(item.bit for item in self.items)
+
+    @property
+    def base(self) -> int:
+        """What is in force whichever items are: what nobody can change, and the ranges of those asks that are."""
+        return ALWAYS | sum(self.ranges)
 
     def ledger(self) -> tuple[Rejection, ...]:
         """Every candidate that this host and these asks rule out by themselves, with the first need that fails."""

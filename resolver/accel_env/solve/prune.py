@@ -27,7 +27,8 @@ def prune(problem: Problem, matrix: Matrix) -> Field:
     asked = tuple((a, matrix.modules()[a.name]) for a in problem.asks if a.name in names)
     outside = tuple(a for a in problem.asks if a.name not in names)
     conflicted = frozenset(name for c in matrix.conflicts() for name, _ in (c.a, c.b))
-    result = Field(problem, matrix, ground, items, tried + others, len(tried), {}, asked, outside, conflicted)
+    ranges = tuple(1 << (len(items) + 1 + n) for n in range(len(problem.asks)))
+    result = Field(problem, matrix, ground, items, ranges, tried + others, len(tried), {}, asked, outside, conflicted)
     _fill(result)
     return result
 
@@ -70,7 +71,7 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
     problem, ground = result.problem, result.ground
     places = {id(ask): n for n, ask in enumerate(problem.asks)}
     bits = {item.index: item.bit for item in result.items if item.kind == "ask"}
-    asks = [(ask, bits[places[id(ask)]]) for ask, owner in result.asked if owner == module]
+    asks = [(ask, bits[n] | result.ranges[n]) for ask, owner in result.asked if owner == module for n in [places[id(ask)]]]
     # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
     counts = module == "torch" or bool(asks)
     rows: list[Entry] = []
@@ -79,7 +80,7 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
             verdict = ground.judge(candidate)
             runs, hashed, failure = _pythons(result, candidate)
             more = [failure] if failure else []
-            more += [_not_asked(ask, candidate, bit) for ask, bit in asks if not ask_fits(ask, candidate, result.matrix)]
+            more += [_not_asked(ask, candidate, charge) for ask, charge in asks if not ask_fits(ask, candidate, result.matrix)]
             if more:
                 verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
             second = counts and bool(verdict.soft) and candidate.rank < SOURCE_RANK
@@ -90,9 +91,9 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
     return Slot(module, tuple(rows))
 
 
-def _not_asked(ask: Ask, candidate: Candidate, bit: int) -> Failure:
+def _not_asked(ask: Ask, candidate: Candidate, charge: int) -> Failure:
     need = Need(Subject.PACKAGE, candidate.fact, allows=ask.specifier, name=ask.name)
-    return Failure(need, f"{ask.text or ask.name} was asked for", (bit,))
+    return Failure(need, f"{ask.text or ask.name} was asked for", (charge,))
 
 
 def _preference(result: Field, entry: Entry, age: int) -> tuple[object, ...]:

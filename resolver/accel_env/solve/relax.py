@@ -20,23 +20,21 @@ COST = {"package": 1, "python": 2, "stack": 3, "drop": 4, "source": 4, "libc": 5
 
 def relaxations(field: Field, core: tuple[Item, ...]) -> Iterator[Relaxation]:
     """Every single edit that helps, with what the solver then picks; where none does, pairs of edits."""
-    found = [r for item in core for r in _ways_out(field, item)]
+    found = [r for item in core for r in _ways_out(field, field.everything, item)]
     if found:
         yield from found
         return
     # no single change helps: one change of an ask on top of another item given up
-    edits = [edit for item in core for edit in _edits(field, item)]
-    for change, problem in edits[:PAIRS]:
-        inner = prune(problem, field.matrix)
-        for other in minimal_core(inner):
-            for way in _ways_out(inner, other):
+    edits = [edit for item in core for edit in _edits(field, field.everything, item)]
+    for change, inner, active in edits[:PAIRS]:
+        for other in minimal_core(inner, active):
+            for way in _ways_out(inner, active, other):
                 yield Relaxation((change, *way.change), way.gives)
 
 
-def _ways_out(field: Field, item: Item) -> Iterator[Relaxation]:
-    for change, problem in _edits(field, item):
-        inner = prune(problem, field.matrix)
-        answer = search(inner)
+def _ways_out(field: Field, within: int, item: Item) -> Iterator[Relaxation]:
+    for change, inner, active in _edits(field, within, item):
+        answer = search(inner, active)
         if answer is not None:
             yield Relaxation((_exact(change, inner, answer),), gives(inner, answer))
             if change.kind in ("driver", "python"):
@@ -66,10 +64,12 @@ def gives(field: Field, answer: Found) -> dict[str, str]:
     return dict(sorted(rows.items()))
 
 
-def _edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
-    """The edits of a problem that give up one item, cheapest first."""
+def _edits(field: Field, within: int, item: Item) -> Iterator[tuple[Change, Field, int]]:
+    """The edits that give up one item, cheapest first: (change, field, items in force after it)."""
+    if item.kind == "ask":
+        yield from _ask_edits(field, within, item)
+        return
     makers = {
-        "ask": _ask_edits,
         "python": _python_edits,
         "stack": _stack_edits,
         "libc": _libc_edits,
@@ -77,21 +77,20 @@ def _edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
         "driver": _driver_edits,
     }
     maker = makers.get(item.key.split(":")[0])
-    if maker is not None:
-        yield from maker(field, item)
+    for change, problem in maker(field, item) if maker else ():
+        inner = prune(problem, field.matrix)
+        yield change, inner, inner.everything
 
 
-def _ask_edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
-    problem = field.problem
-    ask = problem.asks[item.index]
+def _ask_edits(field: Field, within: int, item: Item) -> Iterator[tuple[Change, Field, int]]:
+    ask = field.problem.asks[item.index]
     if ask.specifier:
-        free = replace(ask, specifier="", text=ask.name)
-        yield Change("package", ask.name, ""), replace(problem, asks=tuple(free if a is ask else a for a in problem.asks))
-    if not problem.policy.source_builds and _has_source(field, ask):
-        yield Change("source", ask.name, "--source-builds"), replace(problem, policy=replace(problem.policy, source_builds=True))
-    rest = tuple(a for a in problem.asks if a is not ask)
-    if rest:
-        yield Change("drop", ask.name, ""), replace(problem, asks=rest)
+        yield Change("package", ask.name, ""), field, within & ~field.ranges[item.index]
+    if not field.problem.policy.source_builds and _has_source(field, ask):
+        inner = prune(replace(field.problem, policy=replace(field.problem.policy, source_builds=True)), field.matrix)
+        yield Change("source", ask.name, "--source-builds"), inner, within
+    if any(other.kind == "ask" and other is not item and other.bit & within for other in field.items):
+        yield Change("drop", ask.name, ""), field, within & ~item.bit
 
 
 def _has_source(field: Field, ask: Ask) -> bool:
