@@ -14,6 +14,7 @@ from accel_env.errors import ClosureError, NoSolution
 from accel_env.model import Ask, Conflict, Host, Lock, Nogood, Policy, Problem, Solution
 
 if TYPE_CHECKING:
+    from accel_env.app_judge import Sources
     from accel_env.matrix.load import Matrix
 
 Json = dict[str, Any]
@@ -47,13 +48,13 @@ def matrix_of(overlays: tuple[str, ...] = ()) -> Matrix:
     return open_matrix(None, tuple(Path(name) for name in overlays))
 
 
-def host_of(request: Request, matrix: Matrix) -> Host:
-    """The machine: a host file or profile, else this one; then what the options say instead."""
+def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> Host:
+    """The machine: the one described, a host file or profile, else this one; then what the options say instead."""
     from accel_env.hostfile import read
     from accel_env.probe import override, probe
     from accel_env.system.real import RealSystem
 
-    host = read(request.host, matrix) if request.host else probe(RealSystem(), matrix, full=False)
+    host = described or (read(request.host, matrix) if request.host else probe(RealSystem(), matrix, full=False))
     return override(
         host,
         devices=request.devices,
@@ -166,6 +167,14 @@ def render(
     files = render_files(closed.solution, closed, lock_files(closed), _plan_bytes(plan), options)
     write_files(Path(output), files)
     return _written(plan, closed, output, files, told)
+
+
+def doctor(request: Request, sources: Sources) -> Json:
+    """The diagnosis of an environment: this one, or what the sources describe."""
+    from accel_env import app_judge
+
+    matrix = matrix_of(request.overlays)
+    return app_judge.doctor(sources, matrix, lambda host: host_of(request, matrix, host))
 
 
 def matrix_show(spec: str, overlays: tuple[str, ...] = ()) -> Json:

@@ -21,6 +21,23 @@ def read_file(path: str | Path) -> str:
         raise InputError("file-unreadable", f"{path} cannot be read: {why}", hint="check the path and its permissions") from error
 
 
+def read_text_file(path: str) -> str:
+    """The text of a file that some program wrote, `-` for standard input: undecodable bytes are replaced, and UTF-16 is
+    known by its mark (shells of Windows redirect in it). Raises InputError that names the file."""
+    import sys
+
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as stream:
+                data = stream.read()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError("file-unreadable", f"{path} cannot be read: {why}", hint="check the path and its permissions") from error
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
+
+
 def write_file(path: str | Path, text: str) -> None:
     """Write a file aside and move it into place. Raises UsageError that names it; nothing is left behind."""
     import tempfile

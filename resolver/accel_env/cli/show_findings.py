@@ -1,0 +1,97 @@
+"""A diagnosis as text for people: what was read, then per cause what is wrong, why, and what to do about it."""
+
+from __future__ import annotations
+
+from accel_env.cli.text import Json, items, mapping, reason, string, wrap
+
+REASONS = 4  # per finding, in text
+PACKAGES = 8  # named in the line about what was judged
+
+
+def findings_lines(answer: Json, columns: int) -> list[str]:
+    """What was judged, the findings with the root cause first, and the verdict in one line."""
+    lines = _judged(answer, columns)
+    for text in (*items(answer, "notes"), *items(answer, "disagreements")):
+        lines += wrap(f"note: {text}", columns, "", "  ")
+    for finding in items(answer, "findings"):
+        lines += ["", *finding_lines(finding, columns)]
+    return [*lines, "", *wrap(_verdict(answer), columns, "", "  ")]
+
+
+def finding_lines(finding: object, columns: int) -> list[str]:
+    """One finding."""
+    component = string(finding, "component")
+    where = string(finding, "where")
+    head = f"{string(finding, 'severity')}: {string(finding, 'rule')}" + (f" ({component})" if component else "")
+    lines = wrap(f"{head} at {where}" if where else head, columns)
+    lines += wrap(string(finding, "message"), columns, "  ")
+    cause = string(finding, "consequence_of")
+    if cause:
+        lines += wrap(f"a consequence of {cause}: it goes away with it", columns, "  ", "    ")
+    because = items(finding, "because")
+    for one in because[:REASONS]:
+        lines += wrap(f"because: {reason(one)}", columns, "  ", "    ")
+    if len(because) > REASONS:
+        lines.append(f"  because: and {len(because) - REASONS} more facts; --json has them all")
+    fixes = items(finding, "fixes")
+    if fixes:
+        lines.append("  do this:" if len(fixes) == 1 else "  do one of these, the cheapest first:")
+        lines += [line for fix in fixes for line in _fix(fix, columns)]
+    return lines
+
+
+def _fix(fix: object, columns: int) -> list[str]:
+    from accel_env.judge.findings import fix_text
+
+    checked = " (verified: every need holds with it)" if string(fix, "verified") else ""
+    command = string(fix, "command")
+    if not command:
+        return wrap(f"- {fix_text(mapping(fix))}{checked}", columns, "    ", "      ")
+    said = fix_text({**mapping(fix), "command": ""})
+    # A command stays on one line: it is there to be copied.
+    return [*wrap(f"- {said}{checked}:", columns, "    ", "      "), f"        {command}"]
+
+
+def _judged(answer: Json, columns: int) -> list[str]:
+    origins = ", ".join(str(one) for one in items(answer, "judged"))
+    environment = mapping(answer, "environment")
+    parts = [_machine(environment), _devices(environment), _packages(environment)]
+    known = "; ".join(part for part in parts if part)
+    if not known and not origins:
+        return []
+    return wrap(f"judged{f' {origins}' if origins else ''}: {known or 'nothing in it was recognised'}", columns, "", "  ")
+
+
+def _machine(environment: Json) -> str:
+    python = string(environment, "python")
+    glibc = string(environment, "glibc")
+    named = [f"Python {python}" if python else "", f"{string(environment, 'os')} {string(environment, 'arch')}".strip()]
+    return ", ".join(part for part in (*named, f"glibc {glibc}" if glibc else "") if part)
+
+
+def _devices(environment: Json) -> str:
+    counted: dict[str, int] = {}
+    for device in items(environment, "gpus"):
+        known = [string(device, "arch"), f"driver {string(device, 'driver')}" if string(device, "driver") else ""]
+        inner = ", ".join(part for part in known if part)
+        text = (string(device, "name") or "a device") + (f" ({inner})" if inner else "")
+        counted[text] = counted.get(text, 0) + 1
+    return ", ".join(text if count == 1 else f"{count} x {text}" for text, count in counted.items())
+
+
+def _packages(environment: Json) -> str:
+    named = [f"{name} {version}" for name, version in mapping(environment, "packages").items()]
+    more = f" and {len(named) - PACKAGES} more packages" if len(named) > PACKAGES else ""
+    return ", ".join(named[:PACKAGES]) + more
+
+
+def _verdict(answer: Json) -> str:
+    severities = [string(finding, "severity") for finding in items(answer, "findings")]
+    counts = [(severities.count(word), word) for word in ("error", "warning", "note")]
+    said = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+    environment = mapping(answer, "environment")
+    if not environment.get("packages") and not environment.get("wanted") and not environment.get("gpus") and not severities:
+        return "nothing to judge: neither a package nor a device nor an error text that accel-env knows was found"
+    if not said:
+        return "clean: none of the facts that accel-env has speaks against this environment"
+    return said if answer.get("status") == "errors" else f"no error; {said}"
