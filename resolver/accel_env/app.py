@@ -141,7 +141,9 @@ def explain_not(request: Request, text: str) -> Json:
 def lock(request: Request, output: str, progress: Callable[[str], None] | None = None) -> Json:
     """Resolve, close over every dependency, write `pylock.toml`, `requirements.lock` and `plan.json` into `output`."""
     from accel_env.lock.write import lock_files, write_files
+    from accel_env.system.files import check_folder
 
+    check_folder(output)
     matrix = matrix_of(request.overlays)
     closed, plan, told = _closed(request, matrix, progress or _silent)
     files = {**lock_files(closed), "plan.json": _plan_bytes(plan)}
@@ -160,7 +162,9 @@ def render(
     from accel_env.lock.write import lock_files, write_files
     from accel_env.render import RenderOptions
     from accel_env.render import render as render_files
+    from accel_env.system.files import check_folder
 
+    check_folder(output)
     matrix = matrix_of(request.overlays)
     closed, plan, told = _closed(request, matrix, progress or _silent)
     options = RenderOptions(formats=formats, allow_unpinned=allow_unpinned)

@@ -116,9 +116,9 @@ class Groups:
 class Field:
     """What may be searched.
 
-    `ranges`: one more bit for each ask, its version range alone. `pythons`: those to try, best first; those beyond `bound`
-    only if the Python is given up. `outside`: asks that the matrix does not model. `conflicted`: packages with known
-    conflicts. The dictionaries are filled as questions come up.
+    `ranges`: one more bit for each ask, its version range alone; `source`: the bit that keeps source builds out. `pythons`:
+    those to try, best first; those beyond `bound` only if the Python is given up. `outside`: asks that the matrix does not
+    model. `conflicted`: packages with known conflicts. The dictionaries are filled as questions come up.
     """
 
     problem: Problem
@@ -126,6 +126,7 @@ class Field:
     ground: Ground
     items: tuple[Item, ...]
     ranges: tuple[int, ...]
+    source: int
     pythons: tuple[str, ...]
     bound: int
     slots: dict[str, Slot]
@@ -146,7 +147,7 @@ class Field:
     @property
     def base(self) -> int:
         """What is in force whichever items are: what nobody can change, and the ranges of those asks that are."""
-        return ALWAYS | sum(self.ranges)
+        return ALWAYS | sum(self.ranges) | (0 if self.problem.policy.source_builds else self.source)
 
     def ledger(self) -> tuple[Rejection, ...]:
         """Every candidate that this host and these asks rule out by themselves, with the first need that fails."""

@@ -21,14 +21,16 @@ NO_GLIBC = "0"  # below every floor
 class Ground:
     """The host as the needs see it. Build one per problem; `judge` is pure after that."""
 
-    def __init__(self, matrix: Matrix, host: Host, devices: Sequence[Device], policy: Policy, items: Sequence[Item]) -> None:
+    def __init__(
+        self, matrix: Matrix, host: Host, devices: Sequence[Device], policy: Policy, items: Sequence[Item], source: int
+    ) -> None:
         from accel_env.vendors import vendors
 
         self.matrix = matrix
         self.host = host
         self.devices = tuple(devices)
         self.policy = policy
-        self.bits = {item.key: item.bit for item in items}
+        self.bits = {item.key: item.bit for item in items} | {"source": source}
         self.stacks = matrix.stacks()
         self.stack_name = active_stack(matrix, devices, policy)
         self.stack: Stack | None = self.stacks.get(self.stack_name)
@@ -37,7 +39,7 @@ class Ground:
         # by identity: the matrix shares equal needs, and hashing one anew for each candidate costs more than judging it
         self._arch: dict[tuple[int, str], tuple[Failure | None, bool]] = {}
         self._simple: dict[int, Failure | None] = {}
-        self._stacks: dict[tuple[str, bool], Failure | None] = {}
+        self._stacks: dict[tuple[str, bool], Verdict | None] = {}
         self._full: dict[str, bool] = {}
         self._rules: dict[tuple[str, bool], list[Failure]] = {}
         self._driver: dict[tuple[str, bool], Failure | None] = {}
@@ -62,14 +64,15 @@ class Ground:
 
     def judge(self, candidate: Candidate) -> Verdict:
         """All static needs of a candidate against this host."""
-        failure = self._stack(candidate)
-        if failure:
-            return Verdict((failure,), (), False)
+        foreign = self._stack(candidate)
+        if foreign:
+            return foreign
+        failure: Failure | None
         hard: list[Failure] = []
         soft: list[Failure] = []
         if candidate.rank >= SOURCE_RANK and not self.policy.source_builds:
             need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
-            hard.append(Failure(need, "a source build, picked only when asked for", (ALWAYS,)))
+            hard.append(Failure(need, "a source build, picked only when asked for", self._charge("source")))
         if candidate.stack:
             hard += self._host_rules(candidate)
         jit = False
@@ -123,12 +126,14 @@ class Ground:
             return self._driver_need(need)
         return None
 
-    def _stack(self, candidate: Candidate) -> Failure | None:
+    def _stack(self, candidate: Candidate) -> Verdict | None:
+        """The verdict on a build of another stack: nothing else about it matters."""
         if not candidate.stack:
             return None
         key = (candidate.stack, candidate.module == "torch")
         if key not in self._stacks:
-            self._stacks[key] = self._stack_of(candidate)
+            failure = self._stack_of(candidate)
+            self._stacks[key] = Verdict((failure,), (), False) if failure else None
         return self._stacks[key]
 
     def _stack_of(self, candidate: Candidate) -> Failure | None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def prune(problem: Problem, matrix: Matrix) -> Field:
     """All slots that the asks can reach on this host's platform, each candidate judged."""
     items = items_of(problem)
-    ground = Ground(matrix, problem.host, distinct(problem.devices), problem.policy, items)
+    ranges = tuple(1 << (len(items) + 1 + n) for n in range(len(problem.asks)))
+    source = 1 << (len(items) + len(ranges) + 1)
+    ground = Ground(matrix, problem.host, distinct(problem.devices), problem.policy, items, source)
     tried = pythons_of(problem, matrix)
     fixed = any(item.key == "python" for item in items)
     others = tuple(p.version for p in matrix.pythons() if p.version not in tried and not p.version.endswith("t")) if fixed else ()
@@ -27,8 +29,7 @@ def prune(problem: Problem, matrix: Matrix) -> Field:
     asked = tuple((a, matrix.modules()[a.name]) for a in problem.asks if a.name in names)
     outside = tuple(a for a in problem.asks if a.name not in names)
     conflicted = frozenset(name for c in matrix.conflicts() for name, _ in (c.a, c.b))
-    ranges = tuple(1 << (len(items) + 1 + n) for n in range(len(problem.asks)))
-    result = Field(problem, matrix, ground, items, ranges, tried + others, len(tried), {}, asked, outside, conflicted)
+    result = Field(problem, matrix, ground, items, ranges, source, tried + others, len(tried), {}, asked, outside, conflicted)
     _fill(result)
     return result
 
@@ -74,11 +75,12 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
     asks = [(ask, bits[n] | result.ranges[n]) for ask, owner in result.asked if owner == module for n in [places[id(ask)]]]
     # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
     counts = module == "torch" or bool(asks)
+    pythons = _Pythons(result)
     rows: list[Entry] = []
     for name in sorted(names):
         for candidate in result.matrix.candidates(name, problem.host.platform):
             verdict = ground.judge(candidate)
-            runs, hashed, failure = _pythons(result, candidate)
+            runs, hashed, failure = pythons(candidate)
             more = [failure] if failure else []
             more += [_not_asked(ask, candidate, charge) for ask, charge in asks if not ask_fits(ask, candidate, result.matrix)]
             if more:
@@ -124,19 +126,29 @@ def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
     return allows(ask.specifier, version)
 
 
-def _pythons(result: Field, candidate: Candidate) -> tuple[int, int, Failure | None]:
-    """(Pythons that run it, Pythons whose file has a known hash, the failure where none of those on offer does)."""
-    need = next((n for n in candidate.needs if n.subject is Subject.PYTHON), None)
-    tags, requires = (need.values, need.allows) if need else (candidate.tags, "")
-    runs, hashed = _python_bits(tags, requires, candidate.hashed, result.pythons)
-    if runs & ((1 << result.bound) - 1):
-        return runs, hashed, None
-    need = need or Need(Subject.PYTHON, candidate.fact, values=candidate.tags)
-    fixed = next((item.bit for item in result.items if item.key == "python"), 0)
-    if fixed:
-        return runs, hashed, Failure(need, f"this plan is for Python {result.pythons[0]}", (fixed,))
-    offer = ", ".join(result.pythons[: result.bound])
-    return runs, hashed, Failure(need, f"the Pythons on offer are {offer}", (ALWAYS,))
+class _Pythons:
+    """Which Pythons run a candidate, and what to say where none of those on offer does."""
+
+    def __init__(self, result: Field) -> None:
+        self._pythons, self._bound = result.pythons, result.bound
+        self._tried = (1 << result.bound) - 1
+        self._fixed = next((item.bit for item in result.items if item.key == "python"), 0)
+        self._known: dict[tuple[tuple[str, ...], str, tuple[str, ...]], tuple[int, int, Failure | None]] = {}
+
+    def __call__(self, candidate: Candidate) -> tuple[int, int, Failure | None]:
+        """(Pythons that run it, Pythons whose file has a known hash, the failure where none of those on offer runs it)."""
+        need = next((n for n in candidate.needs if n.subject is Subject.PYTHON), None)
+        need = need or Need(Subject.PYTHON, candidate.fact, values=candidate.tags)
+        key = (need.values, need.allows, candidate.hashed)
+        if key not in self._known:
+            runs, hashed = _python_bits(need.values, need.allows, candidate.hashed, self._pythons)
+            self._known[key] = (runs, hashed, None if runs & self._tried else self._failure(need))
+        return self._known[key]
+
+    def _failure(self, need: Need) -> Failure:
+        if self._fixed:
+            return Failure(need, f"this plan is for Python {self._pythons[0]}", (self._fixed,))
+        return Failure(need, f"the Pythons on offer are {', '.join(self._pythons[: self._bound])}", (ALWAYS,))
 
 
 @cache

@@ -86,9 +86,8 @@ def _ask_edits(field: Field, within: int, item: Item) -> Iterator[tuple[Change, 
     ask = field.problem.asks[item.index]
     if ask.specifier:
         yield Change("package", ask.name, ""), field, within & ~field.ranges[item.index]
-    if not field.problem.policy.source_builds and _has_source(field, ask):
-        inner = prune(replace(field.problem, policy=replace(field.problem.policy, source_builds=True)), field.matrix)
-        yield Change("source", ask.name, "--source-builds"), inner, within
+    if within & field.source and _has_source(field, ask):
+        yield Change("source", ask.name, "--source-builds"), field, within & ~field.source
     if any(other.kind == "ask" and other is not item and other.bit & within for other in field.items):
         yield Change("drop", ask.name, ""), field, within & ~item.bit
 

@@ -39,7 +39,7 @@ def search(field: Field, active: int | None = None) -> Found | None:
 
 def feasible(field: Field, active: int) -> bool:
     """True when some choice exists under the items of `active`."""
-    top = SOURCE_RANK if field.problem.policy.source_builds else SOURCE_RANK - 1
+    top = _top(field, active)
     for python in bits(tried_pythons(field, active)):
         domain = Domain.of(field, active, python, top, False)
         if domain.propagate() and resolve(domain) is not None:
@@ -70,8 +70,7 @@ def _broken(field: Field, found: Found) -> list[tuple[str, int]]:
 def _preferred(field: Field, active: int, banned: Banned) -> Found | None:
     """First choices before second ones; among them lockable ones unless a much newer torch is only to be had without hashes."""
     policy = field.problem.policy
-    top = SOURCE_RANK if policy.source_builds else SOURCE_RANK - 1
-    for rank in range(top + 1):
+    for rank in range(_top(field, active) + 1):
         newest = best(field, active, rank, hashed=False, banned=banned)
         if newest is None:
             continue
@@ -82,6 +81,11 @@ def _preferred(field: Field, active: int, banned: Banned) -> Found | None:
             return locked
         return newest
     return None
+
+
+def _top(field: Field, active: int) -> int:
+    """The last rank that counts: source builds are out while their bit is in force."""
+    return SOURCE_RANK - bool(active & field.source)
 
 
 def _near(field: Field, locked: Found, newest: Found) -> bool:

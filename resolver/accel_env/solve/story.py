@@ -31,14 +31,14 @@ def passed_over(field: Field, result: Solution) -> tuple[Because, ...]:
         for entry in field.slots[module].entries:
             if entry.candidate == chosen[module]:
                 break
-            reason = _passed(field, entry)
+            reason = _passed(field, entry, result)
             if reason is not None and reason[0] not in seen and len(seen) < SHOWN:
                 seen.add(reason[0])
                 rows.append(reason[1])
     return tuple(rows)
 
 
-def _passed(field: Field, entry: Entry) -> tuple[str, Because] | None:
+def _passed(field: Field, entry: Entry, result: Solution) -> tuple[str, Because] | None:
     """(what makes the reason distinct, the reason) for one candidate; None where another stack's build says nothing."""
     candidate = entry.candidate
     if not entry.verdict.failures:
@@ -53,6 +53,16 @@ def _passed(field: Field, entry: Entry) -> tuple[str, Because] | None:
         return None
     text = f"{need_text(failure.need, candidate)}; {failure.met}"
     return f"{candidate.version}{failure.met}", because(field.matrix, failure.need.subject.value, text, failure.need.fact)
+
+
+def _set_back(field: Field, entry: Entry, result: Solution) -> str:
+    """Why a candidate that fits the host was not taken."""
+    if entry.rank:
+        return "fits this host, but is second choice"
+    hashed = entry.hashed >> field.pythons.index(result.python) & 1
+    if result.lockable and not hashed and entry.candidate.index != "image":
+        return f"fits this host, but no hash of its file for Python {result.python} is known, and lockable builds come first"
+    return "fits this host, but not the other picks, or comes later in the order of preference"
 
 
 def why_not(problem: Problem, matrix: Matrix, text: str) -> dict[str, Any]:

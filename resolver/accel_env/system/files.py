@@ -38,6 +38,17 @@ def read_text_file(path: str) -> str:
     return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
 
 
+def check_folder(path: str | Path) -> None:
+    """Refuse a folder that cannot be written to, before the work whose result goes there. Raises UsageError that names it."""
+    target = os.path.abspath(path)
+    if os.path.exists(target) and not os.path.isdir(target):
+        raise UsageError("cannot-write", f"{path} is no folder", hint="name a folder after -o; it is made when it is missing")
+    while not os.path.exists(target):
+        target = os.path.dirname(target)
+    if not os.path.isdir(target) or not os.access(target, os.W_OK | os.X_OK):
+        raise UsageError("cannot-write", f"{path} cannot be written: no permission in {target}", hint="name another folder after -o")
+
+
 def write_file(path: str | Path, text: str) -> None:
     """Write a file aside and move it into place. Raises UsageError that names it; nothing is left behind."""
     import tempfile
