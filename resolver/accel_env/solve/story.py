@@ -42,11 +42,7 @@ def _passed(field: Field, entry: Entry, result: Solution) -> tuple[str, Because]
     """(what makes the reason distinct, the reason) for one candidate; None where another stack's build says nothing."""
     candidate = entry.candidate
     if not entry.verdict.failures:
-        text = (
-            f"{candidate.label} fits this host, but not the other picks"
-            if not entry.rank
-            else f"{candidate.label} is second choice"
-        )
+        text = f"{candidate.label} {_set_back(field, entry, result)}"
         return candidate.version, because(field.matrix, "passed over", text, candidate.fact)
     failure = entry.verdict.failures[0]
     if failure.need.subject.value == "stack" and candidate.stack.partition("-")[0] != field.ground.stack_name:

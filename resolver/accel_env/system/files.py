@@ -46,7 +46,8 @@ def check_folder(path: str | Path) -> None:
     while not os.path.exists(target):
         target = os.path.dirname(target)
     if not os.path.isdir(target) or not os.access(target, os.W_OK | os.X_OK):
-        raise UsageError("cannot-write", f"{path} cannot be written: no permission in {target}", hint="name another folder after -o")
+        why = f"{path} cannot be written: no permission in {target}"
+        raise UsageError("cannot-write", why, hint="name another folder after -o")
 
 
 def write_file(path: str | Path, text: str) -> None:
