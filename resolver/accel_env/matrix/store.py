@@ -128,6 +128,23 @@ def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] 
     return value if isinstance(value, dict) else {}
 
 
+def yaml_texts(content: str, shown: str) -> object:
+    """Any YAML or JSON text with every scalar as the text that stands there (`3.10` stays `3.10`, `null` is empty).
+
+    For files that people write for other tools, which are read leniently. InputError that names `shown` where it is neither.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        return yaml.load(content, Loader=loader)  # BaseLoader makes text, lists and mappings only
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+        mark = getattr(problem, "problem_mark", None)
+        what = getattr(problem, "problem", None) or str(problem).splitlines()[0]
+        where = f"{shown}:{mark.line + 1}" if mark else shown
+        raise InputError("yaml-broken", f"{where}: is no YAML: {what}", hint="correct the file, or write it as JSON") from None
+
+
 class _Builder:
     """YAML nodes -> dict, list, str, int, bool; nothing else gets through."""
 
