@@ -33,7 +33,7 @@ def plan_lines(plan: Json, words: Sequence[str], columns: int, explained: bool =
     lines += _warnings(plan, columns)
     community = _community(plan)
     if community and not explained:
-        lines += ["", "* rests on community facts:"]
+        lines += ["", "* rests on facts of the community (`accel-env explain` shows them with their sources):"]
         for text in community:
             lines += wrap(text, columns, "  ", "    ")
     outside = items(plan, "outside")
@@ -119,9 +119,16 @@ def _why(plan: Json, columns: int) -> list[str]:
 
 
 def _community(plan: Json) -> list[str]:
-    return [
-        f"{name}: {reason(because)}" for name, pick in mapping(plan, "picks").items() for because in _community_of(pick)
-    ]
+    """One line per pick: the needs that rest on community facts, doubtful ones marked."""
+    lines = []
+    for name, pick in mapping(plan, "picks").items():
+        needs: dict[str, bool] = {}
+        for because in _community_of(pick):
+            need = string(because, "need")
+            needs[need] = needs.get(need, False) or bool(string(because, "doubt"))
+        if needs:
+            lines.append(f"{name}: {', '.join(need + (' (doubtful)' if doubt else '') for need, doubt in needs.items())}")
+    return lines
 
 
 def _community_of(pick: object) -> list[object]:

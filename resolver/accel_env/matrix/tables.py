@@ -61,6 +61,7 @@ def parse_stack(row: Row) -> Stack:
         run_args=run.texts("args") if run else (),
         run_env=run.pairs("env") if run else {},
         run_fact=run.fact() if run else "",
+        run_note=run.optional("note") if run else "",
         code_rules=tuple(_code_rule(item) for item in row.rows("code_rules")),
         aliases=tuple(_alias(item) for item in row.rows("aliases")),
         driver_names=tuple(_driver_name(item) for item in row.rows("driver_names")),

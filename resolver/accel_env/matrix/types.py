@@ -153,6 +153,7 @@ class Stack:
     kind_rules: tuple[KindRule, ...] = ()
     inbox: Inbox | None = None
     answer: Answer | None = None
+    run_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

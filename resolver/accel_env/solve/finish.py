@@ -64,6 +64,24 @@ def _run(field: Field, picks: tuple[Pick, ...]) -> tuple[dict[str, str], tuple[s
 def _warnings(
     field: Field, entries: list[Entry], stack: str, python: str, image: Image | None, lockable: bool
 ) -> Iterator[Warned]:
+    yield from _device_warnings(field, stack)
+    yield from _driver_warnings(field, stack, entries)
+    for entry in entries:
+        yield from _entry_warnings(field, entry)
+    if field.problem.policy.target == "container":
+        yield from _container_warnings(field, python, image)
+    if field.outside:
+        asked = ", ".join(a.text or a.name for a in field.outside)
+        yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {asked}")
+    if not lockable:
+        names = [e.candidate for e in entries if e.candidate.index != "image" and not e.hashed >> field.pythons.index(python) & 1]
+        yield Warned(
+            "lock-needs-network",
+            f"no published hash is known for {', '.join(c.label for c in names)}: `lock` downloads and hashes it once",
+        )
+
+
+def _device_warnings(field: Field, stack: str) -> Iterator[Warned]:
     ground, problem = field.ground, field.problem
     if not problem.devices and ground.stack_name == "cpu" and not problem.policy.stack:
         yield Warned("cpu-stack", "no accelerator was named and none was found: this plan is for the CPU")
@@ -71,30 +89,20 @@ def _warnings(
         yield Warned("no-device", f"no device was named for {stack}: whether the builds hold code for yours was not checked")
     for device, why in problem.ignored:
         yield Warned("device-ignored", f"{device.name or device.arch} ({device.vendor}) is left out: {why}")
-    yield from _driver_warnings(field, stack, entries)
-    for entry in entries:
-        yield from _entry_warnings(field, entry)
-    if problem.policy.target == "container" and problem.host.libc and _libc_was_named(field):
+
+
+def _container_warnings(field: Field, python: str, image: Image | None) -> Iterator[Warned]:
+    stack = field.ground.stack
+    if stack and stack.run_note:
+        yield Warned("run-line", stack.run_note, stack.run_fact)
+    if field.problem.host.libc and _libc_was_named(field):
         yield Warned(
-            "option-without-effect",
-            "the host's glibc does not bind in a container: the base image brings its own (--target venv makes it bind)",
+            "option-without-effect", "--glibc does not bind in a container, whose base image brings its own: see --target venv"
         )
-    if field.outside:
-        asked = ", ".join(a.text or a.name for a in field.outside)
-        yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {asked}")
-    if image is None and problem.policy.target == "container":
-        yield Warned(
-            "no-base-image",
-            f"no base image for Python {python} is known: `render` cannot write one, --target venv locks for a host",
-        )
-    if image is not None and not image.digest:
+    if image is None:
+        yield Warned("no-base-image", f"no base image for Python {python} is known: lock it for a machine with --target venv")
+    elif not image.digest:
         yield Warned("image-unpinned", f"no digest of {image.ref} is known: render refuses it unless told otherwise", image.fact)
-    if not lockable:
-        names = [e.candidate for e in entries if e.candidate.index != "image" and not e.hashed >> field.pythons.index(python) & 1]
-        yield Warned(
-            "lock-needs-network",
-            f"no published hash is known for {', '.join(c.label for c in names)}: `lock` downloads and hashes it once",
-        )
 
 
 def _libc_was_named(field: Field) -> bool:
