@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem
+from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
-from accel_env.solve.field import Entry, Field
+from accel_env.solve.field import Entry, Field, Link
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import COST, relaxations
 from accel_env.solve.verdict import SOURCE_RANK, Failure, Item
@@ -66,8 +66,9 @@ def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
             count += 1
             if count >= REASONS:
                 break
-    yield from _dynamic_reasons(field, sorted(asked), active)
-    if not count:
+    dynamic = list(_dynamic_reasons(field, sorted(asked), active))
+    yield from dynamic
+    if not count and not dynamic:
         for module in sorted(set(field.slots) - asked):
             yield from list(_static_reasons(field, module, active))[:3]
 
@@ -108,10 +109,39 @@ def _dynamic_reasons(field: Field, asked: list[str], active: int) -> Iterator[Be
         for index, entry in enumerate(field.slots[module].entries):
             if entry.out(active):
                 continue
-            for target, mask, _, need in field.links_of(module, index, 0):
+            links = field.links_of(module, index, 0)
+            for target, mask, _, need in links:
                 rest = [e for i, e in enumerate(field.slots[target].entries) if mask >> i & 1 and not e.out(active)]
                 if not rest or target in asked or (len(asked) > 1 and target == "torch"):
                     yield because(field.matrix, need.subject.value, need_text(need, entry.candidate), need.fact)
                     shown += 1
+            if not shown:
+                clash = list(_clash(field, entry, links, active))
+                yield from clash
+                shown += len(clash)
             if shown >= 3:
                 break
+
+
+def _clash(field: Field, entry: Entry, links: tuple[Link, ...], active: int) -> Iterator[Because]:
+    """Two demands of one candidate that cannot be met together: every release of one package wants another of the other."""
+    wanted = {target: (mask, need) for target, mask, _, need in links}
+    for target, (mask, need) in wanted.items():
+        living = [i for i, e in enumerate(field.slots[target].entries) if mask >> i & 1 and not e.out(active)]
+        clashing = [c for i in living for c in [_against(field, target, i, wanted)] if c is not None]
+        if living and len(clashing) == len(living):
+            other, theirs = clashing[0]
+            child = field.slots[target].entries[living[0]].candidate
+            mine = wanted[other][1]
+            yield because(field.matrix, need.subject.value, need_text(need, entry.candidate), need.fact)
+            yield because(field.matrix, theirs.subject.value, need_text(theirs, child), theirs.fact)
+            yield because(field.matrix, mine.subject.value, need_text(mine, entry.candidate), mine.fact)
+            return
+
+
+def _against(field: Field, module: str, index: int, wanted: dict[str, tuple[int, Need]]) -> tuple[str, Need] | None:
+    """(slot, need) where a candidate wants of a slot what excludes all that is already wanted of it."""
+    for target, mask, _, need in field.links_of(module, index, 0):
+        if target in wanted and not mask & wanted[target][0]:
+            return target, need
+    return None

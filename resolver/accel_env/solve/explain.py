@@ -29,7 +29,8 @@ def need_text(need: Need, candidate: Candidate) -> str:
     label = candidate.label
     subject = need.subject
     if need.unknown:
-        return f"{label}: {subject.value if subject is Subject.ARCH else 'publication'} unknown"
+        what = {Subject.ARCH: "the architectures it holds code for are", Subject.TORCH: "the torch it was built for is"}
+        return f"{label}: {what.get(subject, 'whether it was published is')} unknown"
     if subject is Subject.ARCH:
         if need.lacks and not need.values:
             return f"{label} lacks library kernels for {', '.join(need.lacks)}"

@@ -54,12 +54,12 @@ class Lookup:
 
     def __init__(self, slot: Slot) -> None:
         self.everything = slot.everything
-        self.versions: dict[tuple[str, str], int] = {}
+        self.versions: dict[tuple[str, str, str], int] = {}
         self.builds: dict[str, int] = {}
         self.provided: dict[str, dict[str, int]] = {}
         for index, entry in enumerate(slot.entries):
             candidate, bit = entry.candidate, 1 << index
-            key = (candidate.name, candidate.version)
+            key = (candidate.name, candidate.version, candidate.build)
             self.versions[key] = self.versions.get(key, 0) | bit
             self.builds[candidate.build] = self.builds.get(candidate.build, 0) | bit
             for name, value in candidate.provides:
@@ -70,10 +70,10 @@ class Lookup:
         """The candidates that meet a need on torch or on a package; the same answer as `satisfies`, for a whole slot."""
         name = "torch" if need.subject is Subject.TORCH else need.name
         named = fitting = 0
-        for (owner, version), bits in self.versions.items():
+        for (owner, version, build), bits in self.versions.items():
             if owner == name:
                 named |= bits
-                fitting |= bits if allows(need.allows, version) else 0
+                fitting |= bits if allows(need.allows, labelled(need.allows, version, build)) else 0
         if need.subject is Subject.PACKAGE:
             return self._by_presence(need.when, named, fitting)
         if need.values:
@@ -235,11 +235,17 @@ def satisfies(candidate: Candidate, need: Need) -> bool:
         provided = dict(candidate.provides)
         return all(_abi(provided.get(key, ""), wanted) for key, wanted in need.abi)
     named = candidate.name == need.name
+    version = labelled(need.allows, candidate.version, candidate.build)
     if need.when == "absent":
-        return not (named and allows(need.allows, candidate.version))
+        return not (named and allows(need.allows, version))
     if not named:
         return need.when == "present"
-    return allows(need.allows, candidate.version)
+    return allows(need.allows, version)
+
+
+def labelled(spec: str, version: str, build: str) -> str:
+    """The version to hold against a specifier: with its label where the specifier names one."""
+    return f"{version}+{build}" if "+" in spec and build not in ("", "any") else version
 
 
 def _abi(have: str, wanted: str) -> bool:

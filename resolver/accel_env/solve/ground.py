@@ -99,7 +99,7 @@ class Ground:
 
     def _simple_need(self, need: Need) -> Failure | None:
         if need.unknown:
-            return Failure(need, "nobody has published it", (ALWAYS,))
+            return Failure(need, "nobody has said so", (ALWAYS,))
         host = self.host
         subject = need.subject
         if subject is Subject.OS:
@@ -201,7 +201,7 @@ class Ground:
         if not charges:
             return None, jit
         said = f"this host has {' and '.join(dict.fromkeys(missed))}"
-        return Failure(need, f"nobody has published the list; {said}" if need.unknown else said, tuple(charges)), False
+        return Failure(need, f"{said}" if need.unknown else said, tuple(charges)), False
 
     def _runs(self, need: Need, device: Device, release: str) -> str:
         assert self.vendor is not None and self.stack is not None

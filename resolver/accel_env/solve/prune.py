@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
-from accel_env.solve.field import Entry, Field, Slot
+from accel_env.solve.field import Entry, Field, Slot, labelled
 from accel_env.solve.ground import Ground
 from accel_env.solve.problem import distinct, items_of, pythons_of
 from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Verdict
@@ -120,10 +120,7 @@ def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
     """True when a candidate is what an ask means; the ask for an import name takes any distribution that owns it."""
     if candidate.name != ask.name and matrix.modules().get(ask.name) != ask.name:
         return False
-    version = candidate.version
-    if "+" in ask.specifier and candidate.build not in ("", "any"):
-        version = f"{version}+{candidate.build}"
-    return allows(ask.specifier, version)
+    return allows(ask.specifier, labelled(ask.specifier, candidate.version, candidate.build))
 
 
 class _Pythons:
