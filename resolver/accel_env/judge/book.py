@@ -1,0 +1,227 @@
+"""What judging knows beside the needs: matrix/judge.yaml, typed. Every row points at its fact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any, Protocol
+
+from accel_env.judge.types import FIX_KINDS, Fix
+
+if TYPE_CHECKING:
+    from accel_env.matrix.read import Row
+
+DOCUMENT = "judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """An operating system and the C libraries that it ships. Empty: not known."""
+
+    match: str
+    family: str
+    libc: str
+    libstdcxx: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class VendorImage:
+    """A family of images whose torch is the vendor's own build. `stack`: version in the tag, by the group of `match`."""
+
+    match: str
+    component: str
+    stack: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """`value` makes the devices of `archs` run code of `target`."""
+
+    archs: tuple[str, ...]
+    value: str
+    target: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """A toolkit of before the matrix's stacks: floors by os, and the newest architecture that it can build for."""
+
+    version: str
+    drivers: Mapping[str, str]
+    newest: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class OldTorch:
+    """A torch of before the matrix's releases. `default`: the build that PyPI serves on Linux; `builds`: all labels."""
+
+    versions: tuple[str, ...]
+    default: str
+    builds: tuple[str, ...]
+    pythons: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What a finding of `rule` really is where `when` holds: another rule, component, or further fixes."""
+
+    rule: str
+    when: Mapping[str, str]
+    becomes: str
+    component: str
+    fixes: tuple[Fix, ...]
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Two releases that belong together: `other` is what a release of `name` inside `allows` needs."""
+
+    name: str
+    allows: str
+    other: str
+    wants: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All of judge.yaml."""
+
+    system: tuple[str, ...]
+    vendor_words: tuple[str, ...]
+    vendor_labels: tuple[str, ...]
+    arm: tuple[str, ...]
+    plugins: tuple[str, ...]
+    pairs: frozenset[str]
+    pins: frozenset[str]
+    distributions: tuple[Distribution, ...]
+    images: tuple[VendorImage, ...]
+    overrides: tuple[Override, ...]
+    toolkits: tuple[Toolkit, ...]
+    torches: tuple[OldTorch, ...]
+    refinements: tuple[Refinement, ...]
+    pairings: tuple[Pairing, ...]
+    recipes: Mapping[str, tuple[Fix, ...]]
+    notes: Mapping[str, str]
+
+    def is_system(self, name: str) -> bool:
+        """True for what is listed beside Python packages but is none: toolkits, drivers, libraries of the system."""
+        name = name.lower().replace("_", "-")
+        return any(fnmatch(name, pattern) for pattern in self.system)
+
+    def is_arm(self, device: str) -> bool:
+        """True for products that exist with Arm processors only."""
+        return any(re.search(pattern, device, re.IGNORECASE) for pattern in self.arm)
+
+    def distribution(self, text: str) -> Distribution | None:
+        """The operating system that a text names, None for an unknown one."""
+        return next((row for row in self.distributions if re.search(row.match, text, re.IGNORECASE)), None)
+
+    def image(self, base: str) -> VendorImage | None:
+        """The family of vendor images that a base belongs to."""
+        return next((row for row in self.images if re.search(row.match, base, re.IGNORECASE)), None)
+
+    def override_of(self, arch: str) -> Override | None:
+        """What may be set so that a device runs a relative's code; None where nothing is known."""
+        return next((row for row in self.overrides if arch in row.archs), None)
+
+    def toolkit(self, version: str) -> Toolkit | None:
+        """The old toolkit of that version."""
+        return next((row for row in self.toolkits if row.version == version), None)
+
+    def old_torch(self, version: str) -> OldTorch | None:
+        """The old torch of that version, or of the newest patch of a minor."""
+        for row in self.torches:
+            if any(v == version or v.startswith(f"{version}.") for v in row.versions):
+                return row
+        return None
+
+    def recipe(self, key: str) -> tuple[Fix, ...]:
+        """The fixes written under a key."""
+        return self.recipes.get(key, ())
+
+    def note(self, key: str) -> str:
+        """The full id of a fact that a rule rests on."""
+        return self.notes.get(key, "")
+
+
+class Documents(Protocol):
+    """What this module asks of the matrix."""
+
+    def document(self, name: str) -> Mapping[str, Any]:
+        """The plain mapping of a file."""
+        ...
+
+
+def open_book(matrix: Documents) -> Book:
+    """The book of a matrix; empty where it has none. InputError (3) with all faults for a broken one."""
+    from accel_env.errors import InputError
+    from accel_env.matrix.read import Faults, Row
+
+    faults = Faults()
+    row = Row(matrix.document(DOCUMENT), faults, f"{DOCUMENT}.yaml", DOCUMENT)
+    book = Book(
+        system=row.texts("system"),
+        vendor_words=row.texts("vendor_words"),
+        vendor_labels=row.texts("vendor_labels"),
+        arm=row.texts("arm"),
+        plugins=row.texts("plugins"),
+        pairs=frozenset(row.texts("pairs")),
+        pins=frozenset(row.texts("pins")),
+        distributions=tuple(
+            Distribution(r.text("match"), r.text("family"), r.optional("libc"), r.optional("libstdcxx"), r.fact())
+            for r in row.rows("distributions")
+        ),
+        images=tuple(VendorImage(r.text("match"), r.optional("component"), r.optional("stack"), r.fact()) for r in row.rows("images")),
+        overrides=tuple(
+            Override(r.texts("archs"), r.text("value"), r.text("target"), r.fact()) for r in row.rows("overrides")
+        ),
+        toolkits=tuple(Toolkit(r.text("version"), r.pairs("drivers"), r.optional("newest"), r.fact()) for r in row.rows("toolkits")),
+        torches=tuple(
+            OldTorch(r.texts("versions"), r.text("default"), r.texts("builds"), r.optional("pythons"), r.fact())
+            for r in row.rows("torches")
+        ),
+        refinements=tuple(_refinement(r) for r in row.rows("refinements")),
+        pairings=tuple(
+            Pairing(r.text("name"), r.optional("allows"), r.text("other"), r.text("wants"), r.fact()) for r in row.rows("pairings")
+        ),
+        recipes={key: tuple(fix_of(r) for r in inner.rows("fixes")) for key, inner in row.keyed("recipes").items()},
+        notes={key: inner.fact() for key, inner in row.keyed("notes").items()},
+    )
+    if faults.items:
+        first, *others = (str(fault) for fault in faults.items)
+        raise InputError("matrix-invalid", first, context=tuple(others), hint="matrix/README.md tells the format")
+    return book
+
+
+def _refinement(row: Row) -> Refinement:
+    return Refinement(
+        row.text("rule"),
+        row.pairs("when"),
+        row.optional("becomes"),
+        row.optional("component"),
+        tuple(fix_of(item) for item in row.rows("fixes")),
+        row.fact(),
+    )
+
+
+def fix_of(row: Row) -> Fix:
+    """A fix as it is written in a file."""
+    return Fix(
+        kind=row.one_of("kind", FIX_KINDS),
+        name=row.optional("name"),
+        spec=row.optional("spec"),
+        build=row.optional("build"),
+        set=row.pairs("set"),
+        unset=row.texts("unset"),
+        do=row.optional("do"),
+        command=row.optional("command"),
+    )

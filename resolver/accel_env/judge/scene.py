@@ -1,0 +1,331 @@
+"""The environment as the needs see it: devices that run other code under an override, drivers by bounds, builds by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from accel_env.judge.book import Book, open_book
+from accel_env.judge.builds import Possible, possible
+from accel_env.judge.types import Clue, Environment, Installed
+from accel_env.model import Because, Candidate, Device, Host, Need, Policy, Subject
+from accel_env.solve.explain import because
+from accel_env.solve.ground import Ground
+from accel_env.solve.problem import choose_devices, distinct
+from accel_env.solve.versions import allows, parse, split_stack
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+    from accel_env.matrix.types import Stack
+
+OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A need of a build that the environment does not meet, and what it met."""
+
+    candidate: Candidate
+    need: Need
+    met: str
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """What is known of the driver: at least `low`, below `high`; both empty for nothing. `text` is how it was said."""
+
+    low: str = ""
+    high: str = ""
+    text: str = ""
+
+    def fails(self, spec: str) -> bool:
+        """True when no driver within the bounds meets `>=floor`, or the known one misses any other specifier."""
+        floor = spec[2:] if spec.startswith(">=") else ""
+        if floor and "," not in floor:
+            if self.high:
+                return parse(self.high) <= parse(floor)
+            return bool(self.low) and not allows(spec, self.low)
+        return bool(self.low) and not self.high and not allows(spec, self.low)
+
+
+class Scene:
+    """One environment under judgement. Built once; the questions are pure after that."""
+
+    def __init__(self, environment: Environment, clues: tuple[Clue, ...], matrix: Matrix, book: Book | None = None) -> None:
+        self.matrix = matrix
+        self.book = book or open_book(matrix)
+        self.environment = environment
+        self.clues = clues
+        self.devices, self.ignored = choose_devices(environment.host, Policy(), matrix)
+        self.vendor = self.devices[0].vendor if self.devices else self._vendor_by_words()
+        self.host = replace(environment.host, devices=self._effective())
+        self.driver = self._driver()
+        self._grounds: dict[str, Ground] = {}
+        self._possible: dict[str, Possible | None] = {}
+
+    @property
+    def complaint(self) -> bool:
+        """True where somebody reports that something fails: then what is likely is worth an error."""
+        return bool(self.environment.texts or self.clues)
+
+    @property
+    def arch(self) -> str:
+        """The one architecture of the devices; empty for none or several."""
+        archs = {d.arch for d in self.devices if d.arch}
+        return archs.pop() if len(archs) == 1 else ""
+
+    @property
+    def stack_name(self) -> str:
+        """The stack that serves the devices; empty without any."""
+        return next((s.name for s in self.matrix.stacks().values() if s.vendor == self.vendor), "") if self.vendor else ""
+
+    def said(self, key: str) -> str:
+        """A fact of the environment that has no field of its own."""
+        return self.environment.extra.get(key, "")
+
+    def proved(self, key: str) -> str:
+        """A fact that the clues prove; the heaviest clue counts."""
+        return next((clue.facts[key] for clue in self.clues if clue.facts.get(key)), "")
+
+    # --- packages -----------------------------------------------------------------------------------------------------
+
+    def row(self, name: str) -> Installed | None:
+        """What is said about a package; what is there before what is wanted."""
+        rows = [row for row in self.environment.installed if row.name == name]
+        return min(rows, key=lambda row: row.wanted, default=None)
+
+    def rows(self) -> Iterator[Installed]:
+        """Each package once."""
+        for name in dict.fromkeys(row.name for row in self.environment.installed):
+            row = self.row(name)
+            if row is not None:
+                yield row
+
+    def possible(self, name: str) -> Possible | None:
+        """The builds that a package can be; None where nothing is known about them."""
+        if name not in self._possible:
+            row = self.row(name)
+            self._possible[name] = possible(self._vendored(row), self.matrix, self.host.platform) if row else None
+        return self._possible[name]
+
+    def _vendored(self, row: Installed) -> Installed:
+        """A torch without label inside a vendor's image is the vendor's."""
+        container = self.environment.container
+        image = self.book.image(container.base) if container else None
+        plain = not row.local and row.name in ("torch", *self.book.pairs, *self.book.pins)
+        return replace(row, vendor=True) if image is not None and plain and not row.wanted else row
+
+    def torch(self) -> Installed | None:
+        """The torch of the environment."""
+        return self.row("torch")
+
+    def torch_label(self) -> str:
+        """The build label of torch: said, or that of all its likely builds; empty when open."""
+        row = self.torch()
+        if row is None:
+            return ""
+        if row.local:
+            return row.local
+        found = self.possible("torch")
+        labels = {c.build for c in found.likely} if found else set()
+        return labels.pop() if len(labels) == 1 else ""
+
+    # --- the host -----------------------------------------------------------------------------------------------------
+
+    def ground(self, stack: str) -> Ground:
+        """The solver's view of the host for builds of a stack."""
+        if stack not in self._grounds:
+            known = stack in self.matrix.stacks()
+            mine = distinct(d for d in self.host.devices if d.arch and known and d.vendor == self.matrix.stacks()[stack].vendor)
+            bare = tuple(replace(d, driver="") for d in mine)
+            host = replace(self.host, devices=bare)
+            self._grounds[stack] = Ground(self.matrix, host, bare, Policy(target="venv", stack=stack if known else ""), ())
+        return self._grounds[stack]
+
+    def failures(self, candidate: Candidate, *, wanted: bool = False) -> list[Failed]:
+        """The needs of a build that this host does not meet. What nobody has published fails nothing."""
+        stack = split_stack(candidate.stack)[0] if candidate.stack else self.stack_name
+        verdict = self.ground(stack).judge(candidate)
+        rows = [
+            Failed(candidate, f.need, f.met)
+            for f in verdict.failures
+            if not f.need.unknown and not (f.need.subject is Subject.PACKAGE and f.need.name == candidate.name)
+        ]
+        failed = self.driver_failure(candidate, jit=verdict.jit)
+        if failed:
+            rows.append(failed)
+        if wanted:
+            rows += self._python_failures(candidate)
+        return rows
+
+    def _python_failures(self, candidate: Candidate) -> Iterator[Failed]:
+        from accel_env.solve.versions import tag_fits
+
+        python = self.host.python
+        if not python:
+            return
+        for need in candidate.needs:
+            if need.subject is Subject.PYTHON:
+                tags = not need.values or any(tag_fits(tag, python) for tag in need.values)
+                if not tags or not allows(need.allows, python.rstrip("t") + ".99"):
+                    yield Failed(candidate, need, f"this is Python {python}")
+                return
+        if candidate.tags and not any(tag_fits(tag, python) for tag in candidate.tags):
+            yield Failed(candidate, Need(Subject.PYTHON, candidate.fact, values=candidate.tags), f"this is Python {python}")
+
+    def driver_failure(self, candidate: Candidate, *, jit: bool = False) -> Failed | None:
+        """The driver rule of a build's stack, under the bounds of what is known about the driver."""
+        if not candidate.stack or not self.driver.text:
+            return None
+        name = split_stack(candidate.stack)[0]
+        if name != (self.stack_name or name) or not self._driver_is_for(name):
+            return None
+        need = self.ground(name).driver_need(candidate.stack, full=jit)
+        if need is None or need.unknown:
+            return None
+        specs = need.values or (need.allows,)
+        if any(not self.driver.fails(spec) for spec in specs):
+            return None
+        if not need.values and self.forward_compatible(candidate):
+            return None
+        return Failed(candidate, need, f"the driver here is {self.driver.text}")
+
+    def _driver_is_for(self, stack: str) -> bool:
+        known = self.matrix.stacks().get(stack)
+        return known is not None and (not self.vendor or known.vendor == self.vendor) and self.driver.low[:1].isdigit() | bool(self.driver.high)
+
+    def forward_compatible(self, candidate: Candidate) -> bool:
+        """True where the vendor's compat package is there and serves this kind of device under this driver branch."""
+        stack = self.matrix.stacks().get(split_stack(candidate.stack)[0])
+        rule = stack.forward_compat if stack else None
+        if rule is None or not any(key.startswith("cuda_compat") for key in self.environment.extra):
+            return False
+        return bool(self.devices) and all(d.kind in rule.kinds for d in self.devices)
+
+    def _vendor_by_words(self) -> str:
+        """The vendor where no device is named: the driver's CUDA version, the label of torch, the software that is there."""
+        extra = self.environment.extra
+        if self.environment.cuda_driver:
+            return "nvidia"
+        words = " ".join((extra.get("driver", ""), self.environment.container.base if self.environment.container else "")).lower()
+        if re.search(r"synapse|habana|gaudi", words) or any(r.name.startswith("habana") for r in self.environment.installed):
+            return "habana"
+        driver = extra.get("driver", "")
+        if re.search(r"(?<![\d.])[3-9]\d\d(?:\.\d+)*", driver):
+            return "nvidia"
+        return ""
+
+    def _driver(self) -> Driver:
+        """The bounds of the driver, from its number or from the CUDA version that it offers."""
+        said = next((d.driver for d in self.devices if d.driver), "") or self._driver_number()
+        spec = self.said("driver_spec")
+        stack = self.matrix.stacks().get(self.stack_name)
+        if said and stack is not None:
+            return _bounded(self._normal(said, stack), said, self.vendor)
+        if spec:
+            version = spec.lstrip("<>=")
+            return Driver(version if spec.startswith(">") else "", version if spec.startswith("<") else "", spec)
+        offered = self.environment.cuda_driver or self.proved("cuda_driver")
+        return self._driver_by_cuda(offered) if offered and self.vendor in ("", "nvidia") else Driver()
+
+    def _driver_number(self) -> str:
+        found = re.search(r"(?<![\w.])(\d+(?:\.\d+)+(?:-\d+)?|[3-9]\d\d)(?![\w])", self.said("driver"))
+        return found[1] if found and not self.said("driver_spec") and ";" not in self.said("driver") else ""
+
+    def _normal(self, text: str, stack: Stack) -> str:
+        from accel_env.vendors import vendors
+
+        vendor = vendors().get(stack.vendor)
+        return vendor.normalise_driver(text, stack) if vendor else text
+
+    def _driver_by_cuda(self, offered: str) -> Driver:
+        """Bounds of a driver that offers a CUDA version: its own release's driver, and that of the next version."""
+        floors = {}
+        system = "windows" if self.host.wsl else self.host.os
+        for toolkit in self.book.toolkits:
+            floors[toolkit.version] = toolkit.drivers.get(system, "")
+        stack = self.matrix.stacks().get("cuda")
+        for release in stack.releases if stack else ():
+            floor = release.driver_floors.get(system)
+            floors[release.version] = floor.full or floor.minor if floor else ""
+        series = offered.removesuffix(".x")
+        known = sorted((v for v, floor in floors.items() if floor), key=parse)
+        text = f"one that offers CUDA {offered}"
+        mine = [v for v in known if v == series or ("." not in series and v.startswith(f"{series}."))]
+        if not mine:
+            later = [v for v in known if parse(v) > parse(series)]
+            return Driver("", floors[later[0]] if later else "", text)
+        after = [v for v in known if parse(v) > parse(mine[-1]) and parse(floors[v]) > parse(floors[mine[-1]])]
+        return Driver(floors[mine[0]], floors[after[0]] if after else "", text)
+
+    def _effective(self) -> tuple[Device, ...]:
+        """The devices as the runtime sees them: an override replaces the target."""
+        target = self.override_target()
+        return tuple(replace(d, arch=target) if target and d.vendor == "amd" else d for d in self.devices)
+
+    def override_target(self) -> str:
+        """The target that HSA_OVERRIDE_GFX_VERSION names, `10.3.0` -> `gfx1030`; empty without one."""
+        parts = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", self.environment.variables.get(OVERRIDE, "").strip())
+        return f"gfx{parts[1]}{int(parts[2]):x}{int(parts[3]):x}" if parts else ""
+
+    # --- words --------------------------------------------------------------------------------------------------------
+
+    def because(self, need: str, text: str, fact: str) -> Because:
+        """A reason with its fact."""
+        return because(self.matrix, need, text, fact)
+
+    def named(self, devices: tuple[Device, ...] | None = None) -> str:
+        """The devices in words."""
+        chosen = self.devices if devices is None else devices
+        said = dict.fromkeys(f"{d.name} ({d.arch})" if d.arch and d.arch != d.name else d.name or d.arch for d in chosen)
+        return " and ".join(said) or "the accelerator"
+
+
+def _bounded(normal: str, said: str, vendor: str) -> Driver:
+    """A branch alone (`535`) is any release of it."""
+    if vendor in ("", "nvidia") and normal.isdigit():
+        return Driver(normal, str(int(normal) + 1), f"branch {said}")
+    return Driver(normal, "", said)
+
+
+def with_facts(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> Environment:
+    """The environment with what the clues prove and nobody has said: driver, device, build of torch."""
+    proved: dict[str, str] = {}
+    for clue in clues:
+        for key, value in clue.facts.items():
+            proved.setdefault(key, value)
+    if not environment.cuda_driver and proved.get("cuda_driver"):
+        environment = replace(environment, cuda_driver=proved["cuda_driver"])
+    arch = proved.get("arch", "")
+    if arch and not any(d.arch for d in environment.host.devices):
+        environment = replace(environment, host=_with_device(environment.host, arch, matrix))
+    return _with_torch(environment, proved)
+
+
+def _with_device(host: Host, arch: str, matrix: Matrix) -> Host:
+    from accel_env.judge.machine import devices_of
+
+    found = devices_of([{"arch": re.sub(r"(sm_\d+)[af]$", r"\1", arch)}], matrix)
+    driver = next((d.driver for d in host.devices if d.driver), "")
+    named = next((d.name for d in host.devices if d.name), "")
+    return replace(host, devices=tuple(replace(d, driver=driver, name=named or d.name) for d in found if d.vendor) or host.devices)
+
+
+def _with_torch(environment: Environment, proved: Mapping[str, str]) -> Environment:
+    """torch as a message names it: `you have 2.1.2+cpu`, or the label that a library's name was made from."""
+    version, _, label = proved.get("torch_has", "").partition("+")
+    library = re.fullmatch(r"(cuda|rocm)(\d{2,4})", proved.get("library", ""))
+    rows = [row for row in environment.installed if row.name == "torch"]
+    if library and library[1] == "cuda" and not label:
+        label = "cu" + library[2]
+    if not version and not label:
+        return environment
+    if not rows:
+        return replace(environment, installed=(*environment.installed, Installed("torch", version, label, origin="the error text")))
+    row = rows[0]
+    if row.local or row.vendor or (version and row.version and not row.version.startswith(version)):
+        return environment
+    more = replace(row, version=row.version or version, local=label)
+    return replace(environment, installed=tuple(more if item is row else item for item in environment.installed))
