@@ -194,6 +194,58 @@ class _Builder:
         self._faults.add(self._file, path, message, node.start_mark.line + 1)
 
 
+def compose_plain(text: str) -> tuple[object, str, int]:
+    """(content, what is wrong, its line) of the first document of anybody's YAML; content is `(line, text | list | dict)`.
+
+    Every scalar is the text that stands there (`3.10` stays `3.10`), merge keys are put in, keys that are no text are left out.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text.encode("utf-8", "replace"))
+    try:
+        node = loader.get_node() if loader.check_node() else None
+        return (_Plain(yaml).build(node) if node is not None else (1, "")), "", 0
+    except (yaml.YAMLError, ValueError) as problem:
+        mark = getattr(problem, "problem_mark", None)
+        what = getattr(problem, "problem", None) or str(problem).splitlines()[0]
+        return (1, ""), str(what), mark.line + 1 if mark else 0
+    except RecursionError:
+        return (1, ""), "it is nested too deeply, or an alias (`*name`) refers to what holds it", 0
+    finally:
+        loader.dispose()
+
+
+class _Plain:
+    """YAML nodes of anybody -> (line, text | list | dict)."""
+
+    LIMIT = 1_000_000  # values, aliases written out: a small file can mean a huge one
+
+    def __init__(self, module: Any) -> None:
+        self._scalar, self._sequence = module.ScalarNode, module.SequenceNode
+        self._count = 0
+
+    def build(self, node: yaml.Node) -> tuple[int, object]:
+        self._count += 1
+        if self._count > self.LIMIT:
+            raise ValueError("its aliases make too much of it")
+        line = node.start_mark.line + 1
+        if isinstance(node, self._scalar):
+            return line, "" if node.tag == "tag:yaml.org,2002:null" else node.value
+        if isinstance(node, self._sequence):
+            return line, [self.build(item) for item in node.value]
+        found: dict[str, object] = {}
+        for key, item in node.value:
+            if not isinstance(key, self._scalar):
+                continue
+            if key.tag == "tag:yaml.org,2002:merge":
+                merged = item.value if isinstance(item, self._sequence) else [item]
+                for _, inner in map(self.build, merged):
+                    found = {**inner, **found} if isinstance(inner, dict) else found
+            else:
+                found[key.value] = (key.start_mark.line + 1, self.build(item)[1])
+        return line, found
+
+
 def with_lines(faults: list[Fault], contents: Mapping[str, bytes]) -> Iterator[Fault]:
     """The faults with their lines, found by reading the YAML files once more."""
     from accel_env.matrix.read import Fault, Faults
