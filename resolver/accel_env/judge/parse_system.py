@@ -1,0 +1,71 @@
+"""What the operating system says: uname, ldd, os-release, lscpu, symbol versions, variables of the process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from accel_env.judge.parse_base import RUNNING, TOOL, Facts, Notes, key_value
+
+_UNAME = re.compile(r"Linux \S{1,100} (\d\S{1,80}) .{0,200}\b(x86_64|aarch64)\b")
+_LDD = re.compile(r"ldd \([^)]{1,80}\) (\d{1,3}\.\d{1,3})$")
+_GETCONF = re.compile(r"(?:GNU_LIBC_VERSION:?\s{0,20})?glibc (\d{1,3}\.\d{1,3})$")
+_MUSL = re.compile(r"musl libc \(")
+_GLIBCXX = re.compile(r"\s{0,8}GLIBCXX_(3\.4\.\d{1,3})$")
+_PYTHON = re.compile(r"Python (3\.\d{1,2}(?:\.\d{1,3})?\S{0,8})$")
+_RELEASE = re.compile(r"(PRETTY_NAME)=\"?([^\"]{1,100})\"?$")
+_VARIABLE = re.compile(r"(?:export |declare -x |set )?([A-Z_][A-Z0-9_]{1,80})=(.{0,2000})$")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY\b|API_?KEY")
+_CREDENTIALS = re.compile(r"(://)[^/@\s]{1,200}@")
+
+# Variables that change which library, device or build is used. Others are nobody's business here.
+# fmt: off
+_WANTED = (
+    "CUDA", "NVIDIA", "NCCL", "HIP", "HSA_", "ROC", "GPU_", "PYTORCH", "TORCH", "TRITON", "ZE_", "SYCL", "ONEAPI", "CCL_",
+    "UR_", "OCL_", "IGC_", "NEO", "HABANA", "PT_HPU", "GC_KERNEL", "ASCEND", "VLLM", "SGL", "FLASH_ATT", "BNB_", "XFORMERS",
+    "PIP_", "UV_", "PJRT", "TPU_", "NEURON", "XLA", "MIOPEN", "AMD", "WSL_", "CONDA_PREFIX", "VIRTUAL_ENV", "MAX_JOBS",
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "OMP_", "MKL_", "KMP_",
+)
+# fmt: on
+_WANTED_EXACTLY = frozenset({"CC", "CXX"})
+
+
+def parse(lines: Sequence[str]) -> Facts:
+    """The system, its C library and the variables that matter to accelerators."""
+    notes = Notes("the system")
+    levels: list[int] = []
+    for number, line in enumerate(lines):
+        if found := _UNAME.match(line):
+            notes.say("kernel", found[1], RUNNING, "uname")
+            notes.say("arch", found[2], RUNNING, "uname")
+            notes.say("os", "linux", RUNNING, "uname")
+        elif found := _LDD.match(line) or _GETCONF.match(line):
+            notes.say("glibc", found[1], RUNNING, "ldd" if line.startswith("ldd") else "getconf")
+        elif _MUSL.match(line):
+            below = lines[number + 1] if number + 1 < len(lines) else ""
+            notes.say("musl", below.removeprefix("Version ") if below.startswith("Version ") else "", RUNNING, "ldd")
+        elif found := _GLIBCXX.match(line):
+            levels.append(int(found[1].rpartition(".")[2]))
+        elif found := _PYTHON.match(line):
+            notes.say("python", found[1], TOOL, "python --version")
+        elif found := _RELEASE.match(line):
+            notes.say("os_name", found[2], by="os-release")
+        elif key_value(line)[0] == "architecture":
+            notes.say("arch", key_value(line)[1], by="lscpu")
+    if levels:
+        notes.say("libstdcxx", f"3.4.{max(levels)}", by="the symbols of libstdc++")
+    said = notes.facts().said
+    return Facts(said, variables=tuple(_variables(lines)))
+
+
+def _variables(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The variables that matter, secrets left out."""
+    for line in lines:
+        found = _VARIABLE.match(line)
+        if found and not found[2].startswith("=") and wanted_variable(found[1]):
+            yield found[1], _CREDENTIALS.sub(r"\1", found[2].strip("\"'"))
+
+
+def wanted_variable(name: str) -> bool:
+    """Whether a variable can change which library, device or build is used; those with secrets are never wanted."""
+    return (name in _WANTED_EXACTLY or name.startswith(_WANTED)) and not _SECRET.search(name)
