@@ -107,7 +107,7 @@ def resolve(request: Request) -> Json:
     """The plan, or the conflict, of interface.md."""
     matrix = matrix_of(request.overlays)
     problem, notes = problem_of(request, matrix)
-    return _plan(_answer(problem, matrix), matrix, notes)
+    return _plan(answer_of(problem, matrix), matrix, notes)
 
 
 def explain(request: Request) -> Json:
@@ -145,10 +145,10 @@ def lock(request: Request, output: str, progress: Callable[[str], None] | None =
 
     check_folder(output)
     matrix = matrix_of(request.overlays)
-    closed, plan, told = _closed(request, matrix, progress or _silent)
-    files = {**lock_files(closed), "plan.json": _plan_bytes(plan)}
+    lock, plan, told = closed(request, matrix, progress or _silent)
+    files = {**lock_files(lock), "plan.json": plan_bytes(plan)}
     write_files(Path(output), files)
-    return _written(plan, closed, output, files, told)
+    return _written(plan, lock, output, files, told)
 
 
 def render(
@@ -166,11 +166,11 @@ def render(
 
     check_folder(output)
     matrix = matrix_of(request.overlays)
-    closed, plan, told = _closed(request, matrix, progress or _silent)
+    lock, plan, told = closed(request, matrix, progress or _silent)
     options = RenderOptions(formats=formats, allow_unpinned=allow_unpinned)
-    files = render_files(closed.solution, closed, lock_files(closed), _plan_bytes(plan), options)
+    files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
     write_files(Path(output), files)
-    return _written(plan, closed, output, files, told)
+    return _written(plan, lock, output, files, told)
 
 
 def doctor(request: Request, sources: Sources) -> Json:
@@ -209,7 +209,8 @@ def matrix_stats(overlays: tuple[str, ...] = ()) -> Json:
     return dict(stats(matrix_of(overlays)))
 
 
-def _answer(problem: Problem, matrix: Matrix) -> Solution | Conflict:
+def answer_of(problem: Problem, matrix: Matrix) -> Solution | Conflict:
+    """The best working combination, or why there is none."""
     from accel_env.solve.finish import answer
     from accel_env.solve.prune import prune
 
@@ -232,14 +233,20 @@ def _silent(_: str) -> None:
     return None
 
 
-def _plan_bytes(plan: Json) -> bytes:
+def plan_bytes(plan: Json) -> bytes:
+    """The content of plan.json."""
     import json
 
     return (json.dumps(plan, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _closed(request: Request, matrix: Matrix, progress: Callable[[str], None]) -> tuple[Lock, Json, tuple[str, ...]]:
-    """Solve and close in turn: a refusal of the closure becomes a nogood, a package it needs becomes an ask; at most ATTEMPTS."""
+def closed(
+    request: Request, matrix: Matrix, progress: Callable[[str], None], *, hashed_only: bool = False
+) -> tuple[Lock, Json, tuple[str, ...]]:
+    """Solve and close in turn: a refusal of the closure becomes a nogood, a package it needs becomes an ask; at most ATTEMPTS.
+
+    Gives the lock, the plan, and what the closure refused. `hashed_only`: nothing is downloaded to be hashed.
+    """
     from accel_env.lock.close import LockOptions, close, cutoff
     from accel_env.lock.closer import Refusal
     from accel_env.lock.rules import load_rules
@@ -251,15 +258,18 @@ def _closed(request: Request, matrix: Matrix, progress: Callable[[str], None]) -
     options = LockOptions(cutoff(matrix.version), request.offline, progress=progress)
     told: list[str] = []
     for _ in range(ATTEMPTS):
-        result = _answer(problem, matrix)
+        result = answer_of(problem, matrix)
         if isinstance(result, Conflict):
             raise _no_solution(_plan(result, matrix, notes), told)
-        progress(f"closing over {', '.join(p.candidate.label for p in result.picks)}")
-        closed = close(result, matrix, rules, closer, options)
-        if not isinstance(closed, Refusal):
-            return closed, _plan(result, matrix, notes), tuple(told)
-        told.append(closed.reason)
-        problem = _learn(problem, closed)
+        labels = ", ".join(p.candidate.label for p in result.picks)
+        if hashed_only and not result.lockable:
+            raise ClosureError("artifact-unhashed", f"not every file of {labels} has a known hash")
+        progress(f"closing over {labels}")
+        answer = close(result, matrix, rules, closer, options)
+        if not isinstance(answer, Refusal):
+            return answer, _plan(result, matrix, notes), tuple(told)
+        told.append(answer.reason)
+        problem = _learn(problem, answer)
     raise ClosureError(
         "closure-refused",
         f"the closure refused {ATTEMPTS} combinations, the last one with the words below",
