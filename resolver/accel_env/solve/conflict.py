@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need
 from accel_env.solve.core import minimal_core
-from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
+from accel_env.solve.explain import because, failure_text, forward_compat, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field, Link
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import COST, relaxations
@@ -24,6 +24,8 @@ def conflict(field: Field) -> Conflict:
     reasons = list(stack_answer(field))
     reasons += [reason for ask in asks for reason in _elsewhere(field, ask)]
     reasons = reasons or list(_reasons(field, core))
+    if any(item.key == "driver" for item in core):
+        reasons += forward_compat(field)
     for ask in asks:
         reasons += stand_ins(field, ask.name)
     ways = sorted(relaxations(field, core), key=lambda r: sum(COST.get(c.kind, 9) for c in r.change))
@@ -92,7 +94,7 @@ def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]
         if key in seen:
             continue
         seen.add(key)
-        text = f"{need_text(failure.need, entry.candidate)}; {failure.met}"
+        text = failure_text(failure, entry.candidate)
         yield because(field.matrix, failure.need.subject.value, text, failure.need.fact)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
     from accel_env.solve.field import Field
     from accel_env.solve.ground import Ground
+    from accel_env.solve.verdict import Failure
 
 TRIVIAL = (Subject.OS, Subject.CPU, Subject.STACK)
 
@@ -22,6 +23,12 @@ def because(matrix: Matrix, need: str, text: str, fact_id: str) -> Because:
         return Because(need, text, "", "", "")
     fact = matrix.fact(fact_id)
     return Because(need, text, fact.id, fact.source, fact.grade, fact.doubt)
+
+
+def failure_text(failure: Failure, candidate: Candidate) -> str:
+    """A failure in one clause: what is needed, and what it met."""
+    text = need_text(failure.need, candidate)
+    return f"{text}; {failure.met}" if failure.met else text
 
 
 def need_text(need: Need, candidate: Candidate) -> str:
@@ -137,6 +144,24 @@ def stack_answer(field: Field) -> tuple[Because, ...]:
         if any(d.kind == rule.kind for d in field.ground.devices):
             rows.append(because(field.matrix, "device", rule.text, rule.fact))
     return tuple(rows)
+
+
+def forward_compat(field: Field) -> tuple[Because, ...]:
+    """Whether the vendor's compat package could bridge an old driver on these devices: a thing to know, never a plan."""
+    stack, devices = field.ground.stack, field.ground.devices
+    compat = stack.forward_compat if stack else None
+    if stack is None or compat is None or not devices:
+        return ()
+    package = f"{stack.vendor}'s forward compatibility package"
+    branches = {field.ground.driver(d).split(".")[0] for d in devices}
+    outside = [d for d in devices if d.kind not in compat.kinds]
+    if outside:
+        text = f"{package} does not serve {outside[0].name or outside[0].arch} ({outside[0].kind})"
+    elif branches <= set(compat.branches):
+        text = f"{package} bridges driver branch {', '.join(sorted(branches))} on this kind of device"
+    else:
+        return ()
+    return (because(field.matrix, "driver", text, compat.fact),)
 
 
 def why_not(field: Field, name: str, spec: str, build: str) -> list[tuple[Candidate, Because, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from accel_env.model import Candidate, Conflict, Image, Pick, Solution, Warned
 from accel_env.solve.conflict import conflict
-from accel_env.solve.explain import driver_text, need_text, pick_reasons
+from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.search import Found, search
 from accel_env.solve.versions import best_tag
@@ -140,7 +140,7 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
     for failure in entry.verdict.soft:
         yield Warned(
             f"{candidate.name}-{failure.need.subject.value}",
-            f"{need_text(failure.need, candidate)}; {failure.met}: {_fact_text(field, failure.need.fact)}",
+            f"{failure_text(failure, candidate)}: {_fact_text(field, failure.need.fact)}",
             failure.need.fact,
         )
     if entry.verdict.jit:

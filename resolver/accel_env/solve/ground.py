@@ -99,7 +99,7 @@ class Ground:
 
     def _simple_need(self, need: Need) -> Failure | None:
         if need.unknown:
-            return Failure(need, "nobody has said so", (ALWAYS,))
+            return Failure(need, "", (ALWAYS,))
         host = self.host
         subject = need.subject
         if subject is Subject.OS:

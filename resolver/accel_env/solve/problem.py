@@ -159,7 +159,7 @@ def items_of(problem: Problem) -> tuple[Item, ...]:
     if drivers:
         rows.append(("host", "driver", f"driver {', '.join(drivers)}", 0))
     if policy.stack:
-        rows.append(("host", "stack", f"stack {policy.stack} ({policy.stack.replace('-', ' ').upper()})", 0))
+        rows.append(("host", "stack", f"stack {policy.stack}", 0))
     if policy.python or (policy.target == "venv" and host.python):
         rows.append(("host", "python", f"Python {policy.python or python_minor(host.python)}", 0))
     if policy.target == "venv":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import UsageError
 from accel_env.model import Because, Conflict, Problem, Solution
-from accel_env.solve.explain import because, need_text, stack_answer, stand_ins
+from accel_env.solve.explain import because, failure_text, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.finish import answer
 from accel_env.solve.problem import normalise, parse_ask
@@ -47,7 +47,7 @@ def _passed(field: Field, entry: Entry, result: Solution) -> tuple[str, Because]
     failure = entry.verdict.failures[0]
     if failure.need.subject.value == "stack" and candidate.stack.partition("-")[0] != field.ground.stack_name:
         return None
-    text = f"{need_text(failure.need, candidate)}; {failure.met}"
+    text = failure_text(failure, candidate)
     return f"{candidate.version}{failure.met}", because(field.matrix, failure.need.subject.value, text, failure.need.fact)
 
 
