@@ -40,9 +40,9 @@ class Install:
     """One act of installing. `index` replaces PyPI, `extras` are asked beside it, `links` are pages of files.
 
     `tool`: `pip`, `uv`, `conda`, `poetry`. `constrained`: a constraints file holds versions. `fresh`: into an environment that
-    sees nothing of what is there. `built`: only copied from where it was installed. `isolated`: a source build gets an environment
-    of its own. `maybe`: it may not run. `backend`: uv's choice of torch index. `first_index`: the first index that has a name wins
-    (uv's way). `variables`: the environment of the command. `swallowed`: words that a redirection of the shell took. `skipped`:
+    sees nothing of what is there. `built`: only copied from where it was installed. `isolated`: a source build has its own
+    environment. `maybe`: it may not run. `backend`: uv's choice of torch index. `first_index`: the first index that has a name
+    wins (uv's way). `variables`: the environment of the command. `swallowed`: words that a redirection of the shell took. `skipped`:
     files that it names and that are not here.
     """
 
