@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel_env.errors import ClosureError, NoSolution
-from accel_env.model import Ask, Conflict, Host, Lock, Nogood, Policy, Problem, Solution
+from accel_env.app_close import answer_of, close_problem, plan_bytes, plan_of
+from accel_env.model import Host, Lock, Policy, Problem, Solution
 
 if TYPE_CHECKING:
     from accel_env.app_judge import Sources
     from accel_env.matrix.load import Matrix
 
 Json = dict[str, Any]
-ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def resolve(request: Request) -> Json:
     """The plan, or the conflict, of interface.md."""
     matrix = matrix_of(request.overlays)
     problem, notes = problem_of(request, matrix)
-    return _plan(answer_of(problem, matrix), matrix, notes)
+    return plan_of(answer_of(problem, matrix), matrix, notes)
 
 
 def explain(request: Request) -> Json:
@@ -121,7 +120,7 @@ def explain(request: Request) -> Json:
     field = prune(problem, matrix)
     result = answer(field)
     told = [_reason(b) for b in passed_over(field, result)] if isinstance(result, Solution) else []
-    return {**_plan(result, matrix, notes), "explanation": told}
+    return {**plan_of(result, matrix, notes), "explanation": told}
 
 
 def explain_not(request: Request, text: str) -> Json:
@@ -209,20 +208,12 @@ def matrix_stats(overlays: tuple[str, ...] = ()) -> Json:
     return dict(stats(matrix_of(overlays)))
 
 
-def answer_of(problem: Problem, matrix: Matrix) -> Solution | Conflict:
-    """The best working combination, or why there is none."""
-    from accel_env.solve.finish import answer
-    from accel_env.solve.prune import prune
-
-    return answer(prune(problem, matrix))
-
-
-def _plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...]) -> Json:
-    from accel_env.solve.plan import plan
-
-    row = plan(result, matrix)
-    row["warnings"] = [*row["warnings"], *({"rule": "requirement-line", "message": note, "source": ""} for note in notes)]
-    return row
+def closed(
+    request: Request, matrix: Matrix, progress: Callable[[str], None], *, hashed_only: bool = False
+) -> tuple[Lock, Json, tuple[str, ...]]:
+    """The lock of a request, its plan, and what the closure refused on the way; see `app_close.close_problem`."""
+    problem, notes = problem_of(request, matrix)
+    return close_problem(problem, notes, matrix, progress, offline=request.offline, hashed_only=hashed_only)
 
 
 def _reason(because: Any) -> Json:
@@ -231,72 +222,6 @@ def _reason(because: Any) -> Json:
 
 def _silent(_: str) -> None:
     return None
-
-
-def plan_bytes(plan: Json) -> bytes:
-    """The content of plan.json."""
-    import json
-
-    return (json.dumps(plan, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def closed(
-    request: Request, matrix: Matrix, progress: Callable[[str], None], *, hashed_only: bool = False
-) -> tuple[Lock, Json, tuple[str, ...]]:
-    """Solve and close in turn: a refusal of the closure becomes a nogood, a package it needs becomes an ask; at most ATTEMPTS.
-
-    Gives the lock, the plan, and what the closure refused. `hashed_only`: nothing is downloaded to be hashed.
-    """
-    from accel_env.lock.close import LockOptions, close, cutoff
-    from accel_env.lock.closer import Refusal
-    from accel_env.lock.rules import load_rules
-    from accel_env.lock.uv import UvCloser
-
-    problem, notes = problem_of(request, matrix)
-    rules = load_rules(matrix)
-    closer = UvCloser(progress=progress)
-    options = LockOptions(cutoff(matrix.version), request.offline, progress=progress)
-    told: list[str] = []
-    for _ in range(ATTEMPTS):
-        result = answer_of(problem, matrix)
-        if isinstance(result, Conflict):
-            raise _no_solution(_plan(result, matrix, notes), told)
-        labels = ", ".join(p.candidate.label for p in result.picks)
-        if hashed_only and not result.lockable:
-            raise ClosureError("artifact-unhashed", f"not every file of {labels} has a known hash")
-        progress(f"closing over {labels}")
-        answer = close(result, matrix, rules, closer, options)
-        if not isinstance(answer, Refusal):
-            return answer, _plan(result, matrix, notes), tuple(told)
-        told.append(answer.reason)
-        problem = _learn(problem, answer)
-    raise ClosureError(
-        "closure-refused",
-        f"the closure refused {ATTEMPTS} combinations, the last one with the words below",
-        context=tuple(told[-1].splitlines()),
-        hint="loosen one of the asks, or name an older torch",
-    )
-
-
-def _learn(problem: Problem, refusal: Any) -> Problem:
-    if refusal.also:
-        asks = tuple(Ask(name, "", text=name, origin="needed by the closure") for name in refusal.also)
-        return replace(problem, asks=problem.asks + asks)
-    return replace(problem, nogoods=(*problem.nogoods, Nogood(refusal.picks, refusal.reason)))
-
-
-def _no_solution(plan: Json, told: list[str]) -> NoSolution:
-    conflict = plan["conflict"]
-    core = " and ".join(item["text"] for item in conflict["core"]) or "what was asked"
-    lines = tuple(f"because: {b['text']}" for b in conflict["because"])
-    if told:
-        lines += ("after the closure had refused:", *told[-1].splitlines())
-    return NoSolution(
-        "no-combination",
-        f"nothing works for {core}",
-        context=lines,
-        hint="`accel-env resolve` with the same words shows the ways out",
-    )
 
 
 def _written(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...]) -> Json:
