@@ -74,12 +74,13 @@ def _parts(sources: Sources, matrix: Matrix, host_of: Callable[[Host | None], Ho
 
     parts: list[Environment] = []
     judged: list[str] = []
-    if sources.host_file or not sources.described:
-        parts.append(Environment(host=host_of(None)))
-        judged.append(sources.host_file or "this machine")
     if not sources.described:
+        # before the machine: the Python that counts is that of the interpreter
         parts.append(read_interpreter(sources.python, RealSystem(), matrix, imports=sources.imports))
         judged.append(sources.python or "this interpreter")
+    if sources.host_file or not sources.described:
+        parts.append(Environment(host=host_of(None), known=frozenset({"os", "arch"})))
+        judged.append(sources.host_file or "this machine")
     if sources.report:
         parts.append(read_report(read_text_file(sources.report), matrix, sources.report))
         judged.append(sources.report)

@@ -62,7 +62,7 @@ def collect(text: str, matrix: Matrix, origin: str = "collect_env") -> Environme
         cuda_driver=values.get("cuda_driver", ""),
         variables=dict(facts.variables),
         extra={**system, **_extra(values)},
-        texts=_trouble(lines),
+        texts=_trouble(lines, matrix),
         disagreements=tuple(told),
         known=known,
     )
@@ -147,7 +147,11 @@ def _extra(values: Mapping[str, str]) -> dict[str, str]:
     return extra
 
 
-def _trouble(lines: Sequence[str]) -> tuple[str, ...]:
-    """The lines that speak of trouble, as one text: dumps are often pasted with the error that led to them."""
+def _trouble(lines: Sequence[str], matrix: Matrix) -> tuple[str, ...]:
+    """The lines that a signature knows: dumps are often pasted with the error that led to them. Mere warnings are not kept,
+    since a text makes the judge think that somebody complains."""
+    from accel_env.judge.signatures import read
+
     found = [line for line in lines if _TROUBLE.search(line)][:_TROUBLE_LINES]
-    return ("\n".join(found),) if found else ()
+    clues = read(("\n".join(found),), matrix) if found else ()
+    return tuple(dict.fromkeys(clue.line for clue in clues if clue.line))

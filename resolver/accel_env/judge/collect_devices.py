@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -76,6 +77,9 @@ def _completed(one: Device, other: Device) -> Device:
 def _resolved(one: Device, vendor: str, honest: bool, matrix: Matrix, seen: dict[tuple[str, str, str], Device]) -> Device:
     """The device with what the table of products knows. `honest`: no variable makes the runtime name another architecture."""
     name = one.name.removesuffix(_CUT).strip()
+    # `Intel(R) Graphics [0x56a1]`: a driver that is older than the product
+    ident = re.search(r"\[0x([0-9a-fA-F]{4})\]", name)
+    one = replace(one, pci_id=one.pci_id or (ident[1].lower() if ident else ""))
     said = {"name": "" if name.casefold() in _ANYTHING else name, "pci_id": one.pci_id}
     if honest or not one.pci_id:
         said["arch"] = one.arch

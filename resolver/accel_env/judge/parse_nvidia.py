@@ -22,6 +22,7 @@ _KERNEL = re.compile(r"NVRM version: .{0,80}?Kernel Module(?: for \S{1,20})?\s{1
 _NVCC = re.compile(r".{0,12}Cuda compilation tools, release (\d{1,3}\.\d{1,3}), V(\d[\d.]{1,20})")
 _PLAIN_DRIVER = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{1,2})?$")
 _PLAIN_CAPABILITY = re.compile(r"\d{1,2}\.\d$")
+_PRODUCT = re.compile(r"(?:NVIDIA|Tesla|Quadro|GeForce|TITAN|GRID)\b|HL-\d{3}")
 _COLUMNS = {"name", "gpu_name", "driver_version", "compute_cap", "memory.total", "index", "uuid", "pci.bus_id", "cuda_version"}
 
 
@@ -120,16 +121,16 @@ def _csv_row(row: dict[str, str], notes: Notes) -> list[Device]:
 
 
 def _guessed(parts: list[str]) -> dict[str, str]:
-    """The columns of a row without their names: the one with letters in front, a driver or a capability beside it."""
-    row = {"name": parts[0] if re.match(r"(?:NVIDIA|Tesla|Quadro|GeForce|TITAN|GRID|HL-)\b", parts[0]) else ""}
-    for part in parts[1:] if row["name"] else ():
+    """The columns of a row without their names: one that names a product, a driver, a capability or a size beside it."""
+    row = {"name": next((part for part in parts[:2] if _PRODUCT.match(part)), "")}
+    for part in parts if row["name"] else ():
         if _PLAIN_DRIVER.match(part):
             row["driver_version"] = part
         elif _PLAIN_CAPABILITY.match(part):
             row["compute_cap"] = part
         elif mib(part):
             row["memory.total"] = part
-    return row if len(row) > 1 else {}
+    return row if len(row) > 1 or row["name"].startswith("HL-") else {}
 
 
 def capability(text: str) -> str:

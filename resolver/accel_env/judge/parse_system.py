@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from accel_env.judge.parse_base import RUNNING, TOOL, Facts, Notes, key_value
+
+if TYPE_CHECKING:
+    from accel_env.system.types import System
 
 _UNAME = re.compile(r"Linux \S{1,100} (\d\S{1,80}) .{0,200}\b(x86_64|aarch64)\b")
 _LDD = re.compile(r"ldd \([^)]{1,80}\) (\d{1,3}\.\d{1,3})$")
@@ -28,6 +32,17 @@ _WANTED = (
 )
 # fmt: on
 _WANTED_EXACTLY = frozenset({"CC", "CXX"})
+# fmt: off
+_ASKED = (
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_VERSION",
+    "NVIDIA_VISIBLE_DEVICES", "NVIDIA_REQUIRE_CUDA", "NVIDIA_DISABLE_REQUIRE", "NVIDIA_PYTORCH_VERSION", "TORCH_CUDA_ARCH_LIST",
+    "PYTORCH_NVML_BASED_CUDA_CHECK", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION", "ROCM_PATH",
+    "ROCM_HOME", "PYTORCH_ROCM_ARCH", "FLASH_ATTENTION_TRITON_AMD_ENABLE", "ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK",
+    "ONEAPI_ROOT", "SYCL_DEVICE_FILTER", "HABANA_VISIBLE_DEVICES", "ASCEND_HOME_PATH", "BNB_CUDA_VERSION", "BNB_ROCM_VERSION",
+    "TRITON_PTXAS_PATH", "VLLM_TARGET_DEVICE", "CC", "CXX", "CONDA_PREFIX", "VIRTUAL_ENV", "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_TORCH_BACKEND",
+)
+# fmt: on
 
 
 def parse(lines: Sequence[str]) -> Facts:
@@ -64,6 +79,12 @@ def _variables(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
         found = _VARIABLE.match(line)
         if found and not found[2].startswith("=") and wanted_variable(found[1]):
             yield found[1], _CREDENTIALS.sub(r"\1", found[2].strip("\"'"))
+
+
+def variables_of(system: System) -> dict[str, str]:
+    """The variables of this process that matter, as far as they are set."""
+    values = {name: system.env(name) for name in _ASKED}
+    return {name: _CREDENTIALS.sub(r"\1", value) for name, value in values.items() if value}
 
 
 def wanted_variable(name: str) -> bool:

@@ -27,6 +27,13 @@ _FIELDS = {
     "oneapi compiler version": "oneapi",
     "level zero driver version": "level_zero_driver",
     "level zero loader version": "level_zero_loader",
+    "level zero version": "level_zero_driver",
+    "* level_zero": "level_zero_driver",
+    "* libze1": "level_zero_loader",
+    "* intel_opencl": "intel_driver",
+    "* intel-opencl-icd": "intel_driver",
+    "dpcpp runtime version": "oneapi",
+    "pytorch cxx11 abi": "cxx11abi",
 }
 _GPU_KEYS = ("gpu models and configuration", "intel gpu models", "intel gpu models onboard", "intel gpu models detected")
 _NUMBERED = re.compile(r"\s*(?:GPU (\d{1,4}(?:,\d{1,4})*):|\*) ?(.*)$")
@@ -68,6 +75,10 @@ def _torch_cuda(value: str, notes: Notes) -> None:
     """`N/A` stands for ROCm builds and a missing torch; what is printed for a missing `torch.version.cuda` means no CUDA."""
     absent = value.casefold() in ("none", "could not collect", "no cuda")
     notes.say("torch_cuda", ABSENT if absent else value, RUNNING)
+
+
+def _ipex(value: str, notes: Notes) -> None:
+    notes.package("intel-extension-for-pytorch", value, RUNNING, "collect_env, the imported ipex")
 
 
 def _driver(value: str, notes: Notes) -> None:
@@ -148,7 +159,9 @@ def device(text: str, vendor: str = "") -> Device:
     quoted = re.match(r"_\w{1,40}\(name='([^']{1,120})'", text)
     if quoted:
         size = re.search(r"total_memory=(\d{1,9}MB)", text)
-        return Device(vendor, quoted[1], "", "", mib(size[1]) if size else None)
+        ident = re.search(r"device_id=0x([0-9A-Fa-f]{4})\b|\[0x([0-9A-Fa-f]{4})\]", text)
+        pci = (ident[1] or ident[2]).lower() if ident else ""
+        return Device(vendor, quoted[1], "", "", mib(size[1]) if size else None, pci)
     gfx = _GFX.search(text)
     name = re.sub(r"\s*\((?:UUID: |gfx)[^)]{0,80}\)?", "", text).strip()
     bare = _BARE_ID.match(name)
@@ -159,6 +172,7 @@ _READERS = {
     "pytorch version": _torch,
     "cuda used to build pytorch": _torch_cuda,
     "vllm version": _vllm,
+    "ipex version": _ipex,
     "nvidia driver version": _driver,
     "os": _os,
     "libc version": _libc,
