@@ -12,6 +12,7 @@ MODULES = {
     ("explain",): "accel_env.cli.explain",
     ("lock",): "accel_env.cli.lock",
     ("render",): "accel_env.cli.render",
+    ("cells",): "accel_env.cli.cells",
     ("doctor",): "accel_env.cli.doctor",
     ("matrix", "show"): "accel_env.cli.matrix_show",
     ("matrix", "lint"): "accel_env.cli.matrix_lint",

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Writes `dockerfiles/` from the cells of the matrix; `--check` writes nothing and fails where anything differs.
+
+A cell is written when every file and the base image are known by hash; README.md lists the others with what is missing.
+The closure over what the matrix does not model is asked of PyPI, so the network is needed; the cut-off is the matrix's date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from accel_env import app, app_cells
+from accel_env.errors import AccelEnvError
+from accel_env.lock.write import write_files
+from accel_env.model import Solution
+
+README = "README.md"
+HEAD = """# Cells
+
+One folder per cell of `matrix/cells.yaml` whose every file is known by hash: `Dockerfile`, `requirements.lock`, `plan.json`.
+Written by `scripts/render_cells.py`; do not edit. `accel-env cells show CELL` tells why a cell looks as it does, and
+`accel-env render` with the same words writes the other files too. The digest of the matrix in a folder, and the release of
+uv, are those that first gave exactly these files: a change of the matrix that touches no plan touches no folder.
+
+"""
+
+
+def main(words: list[str] | None = None) -> int:
+    """0, or 1 where `--check` finds a difference; the codes of `errors` for what cannot be done."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("cells", nargs="*", metavar="CELL", help="only these cells; README.md stays as it is")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on any difference")
+    root = Path(__file__).resolve().parents[1] / "dockerfiles"
+    parser.add_argument("--into", type=Path, default=root, metavar="DIR", help="another folder than dockerfiles")
+    given = parser.parse_args(words)
+    try:
+        wrong = render(given.cells, given.into, check=given.check)
+    except AccelEnvError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if wrong and given.check:
+        print(f"{given.into.name} is not what the matrix says: run scripts/render_cells.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+def render(names: Iterable[str], root: Path, *, check: bool) -> list[str]:
+    """Writes or compares; gives a line per file that was or would be changed."""
+    matrix = app.matrix_of()
+    book = app_cells.load_book(matrix)
+    cells = app_cells.choose(book, names)
+    states = [app_cells.state(cell, matrix) for cell in cells]
+    changed: list[str] = []
+    for number, state in enumerate(states, 1):
+        folder = root / state.cell.name
+        before = contents(folder)
+        wanted: dict[str, bytes] = {}
+        if not state.lacks:
+            print(f"... {number}/{len(states)} {state.cell.name}", file=sys.stderr, flush=True)
+            wanted = app_cells.files(state.cell, matrix, before, lambda _: None)
+        changed += put(folder, before, wanted, check)
+    if not names:
+        known = {cell.name for cell in cells}
+        for folder in sorted(path for path in root.glob("*") if path.is_dir() and path.name not in known):
+            changed += put(folder, contents(folder), {}, check)
+        before = {README: (root / README).read_bytes()} if (root / README).exists() else {}
+        changed += put(root, before, {README: readme(states).encode()}, check)
+    return changed
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a cell's folder."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()} if folder.is_dir() else {}
+
+
+def put(folder: Path, before: Mapping[str, bytes], wanted: Mapping[str, bytes], check: bool) -> list[str]:
+    """A line per difference; without `check` the folder is then as wanted."""
+    names = sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name))
+    if names and not check:
+        for name in names:
+            if name not in wanted:
+                (folder / name).unlink()
+        if wanted:
+            write_files(folder, wanted)
+        elif folder.is_dir():
+            shutil.rmtree(folder)
+    kinds = {(True, True): "differs", (False, True): "is missing", (True, False): "is left over"}
+    return [f"{folder.name}/{name} {kinds[name in before, name in wanted]}" for name in names]
+
+
+def readme(states: Iterable[app_cells.State]) -> str:
+    """The list of the cells: those that have a folder, and what the others lack."""
+    rows = ["| cell | machine | stack | Python | picks |", "| --- | --- | --- | --- | --- |"]
+    others = ["| cell | machine | missing |", "| --- | --- | --- |"]
+    ready = total = 0
+    for state in states:
+        total += 1
+        cell, result = state.cell, state.result
+        if state.lacks or not isinstance(result, Solution):
+            others.append(f"| {cell.name} | {cell.profile} | {'; '.join(state.lacks)} |")
+            continue
+        ready += 1
+        picks = ", ".join(pick.candidate.label for pick in result.picks)
+        rows.append(f"| [{cell.name}]({cell.name}/) | {cell.profile} | {result.stack} | {result.python} | {picks} |")
+    parts = [HEAD + f"{ready} of {total} cells:\n", *(f"{row}\n" for row in rows)]
+    if total > ready:
+        parts += ["\n## Not written\n", *(f"{row}\n" for row in others)]
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
