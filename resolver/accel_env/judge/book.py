@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from accel_env.judge.types import FIX_KINDS, Fix
 
 if TYPE_CHECKING:
+    from accel_env.judge.scene import Scene
     from accel_env.matrix.read import Row
 
 DOCUMENT = "judge"
@@ -81,6 +82,27 @@ class Refinement:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelModules:
+    """Devices of `archs` work with one kind of kernel module only: `needs` is `open` or `proprietary`."""
+
+    archs: tuple[str, ...]
+    needs: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class LostCode:
+    """A fault of a runtime (versions inside `allows`) that does not find code which is there."""
+
+    rule: str
+    component: str
+    allows: str
+    text: str
+    fixes: tuple[Fix, ...]
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pairing:
     """Two releases that belong together: `other` is what a release of `name` inside `allows` needs."""
 
@@ -110,6 +132,13 @@ class Book:
     refinements: tuple[Refinement, ...]
     pairings: tuple[Pairing, ...]
     recipes: Mapping[str, tuple[Fix, ...]]
+    drivers: Mapping[str, tuple[str, str]]
+    settings: Mapping[str, str]
+    named: Mapping[str, str]
+    kernel_modules: tuple[KernelModules, ...]
+    same_release: Mapping[str, tuple[str, str]]
+    library_variables: Mapping[str, str]
+    lost_code: LostCode | None
     notes: Mapping[str, str]
 
     def is_system(self, name: str) -> bool:
@@ -148,6 +177,21 @@ class Book:
         """The fixes written under a key."""
         return self.recipes.get(key, ())
 
+    def vendor_image_of(self, release: str, scene: Scene) -> str:
+        """The vendor's image of a release of its software; empty where the matrix holds none."""
+        for image in scene.matrix.images():
+            if image.torch and image.stack.endswith(f"-{release}"):
+                return image.ref
+        return ""
+
+    def driver_rule(self, stack: str) -> tuple[str, str]:
+        """(rule, component) of a finding about the driver of a stack."""
+        return self.drivers.get(stack) or self.drivers.get("", ("driver-userspace-pair-mismatch", "driver"))
+
+    def build_setting(self, vendor: str) -> str:
+        """The variable that names the targets of a source build; empty where the vendor has none."""
+        return self.settings.get(vendor, "")
+
     def note(self, key: str) -> str:
         """The full id of a fact that a rule rests on."""
         return self.notes.get(key, "")
@@ -180,26 +224,44 @@ def open_book(matrix: Documents) -> Book:
             Distribution(r.text("match"), r.text("family"), r.optional("libc"), r.optional("libstdcxx"), r.fact())
             for r in row.rows("distributions")
         ),
-        images=tuple(VendorImage(r.text("match"), r.optional("component"), r.optional("stack"), r.fact()) for r in row.rows("images")),
-        overrides=tuple(
-            Override(r.texts("archs"), r.text("value"), r.text("target"), r.fact()) for r in row.rows("overrides")
+        images=tuple(
+            VendorImage(r.text("match"), r.optional("component"), r.optional("stack"), r.fact()) for r in row.rows("images")
         ),
-        toolkits=tuple(Toolkit(r.text("version"), r.pairs("drivers"), r.optional("newest"), r.fact()) for r in row.rows("toolkits")),
+        overrides=tuple(Override(r.texts("archs"), r.text("value"), r.text("target"), r.fact()) for r in row.rows("overrides")),
+        toolkits=tuple(
+            Toolkit(r.text("version"), r.pairs("drivers"), r.optional("newest"), r.fact()) for r in row.rows("toolkits")
+        ),
         torches=tuple(
             OldTorch(r.texts("versions"), r.text("default"), r.texts("builds"), r.optional("pythons"), r.fact())
             for r in row.rows("torches")
         ),
         refinements=tuple(_refinement(r) for r in row.rows("refinements")),
         pairings=tuple(
-            Pairing(r.text("name"), r.optional("allows"), r.text("other"), r.text("wants"), r.fact()) for r in row.rows("pairings")
+            Pairing(r.text("name"), r.optional("allows"), r.text("other"), r.text("wants"), r.fact())
+            for r in row.rows("pairings")
         ),
         recipes={key: tuple(fix_of(r) for r in inner.rows("fixes")) for key, inner in row.keyed("recipes").items()},
+        drivers={key: (inner.text("rule"), inner.text("component")) for key, inner in row.keyed("drivers").items()},
+        settings=row.pairs("build_settings"),
+        named=row.pairs("named"),
+        kernel_modules=tuple(KernelModules(r.texts("archs"), r.text("needs"), r.fact()) for r in row.rows("kernel_modules")),
+        library_variables=row.pairs("library_variables"),
+        lost_code=_lost_code(row.maybe("lost_code")),
+        same_release={key: (inner.text("component"), inner.fact()) for key, inner in row.keyed("same_release").items()},
         notes={key: inner.fact() for key, inner in row.keyed("notes").items()},
     )
+    row.close()
     if faults.items:
         first, *others = (str(fault) for fault in faults.items)
         raise InputError("matrix-invalid", first, context=tuple(others), hint="matrix/README.md tells the format")
     return book
+
+
+def _lost_code(row: Row | None) -> LostCode | None:
+    if row is None:
+        return None
+    fixes = tuple(fix_of(item) for item in row.rows("fixes"))
+    return LostCode(row.text("rule"), row.text("component"), row.text("allows"), row.text("text"), fixes, row.fact())
 
 
 def _refinement(row: Row) -> Refinement:

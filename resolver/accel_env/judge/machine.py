@@ -36,7 +36,7 @@ def driver_of(text: str, devices: Iterable[Device], os: str = "") -> DriverText:
     bound = _BOUND.match(text)
     if bound:
         return DriverText("", extra | {"driver_spec": f"{bound[1]}{bound[2]}"})
-    numbers = [number for number in _NUMBER.findall(text)]
+    numbers: list[str] = _NUMBER.findall(text)
     if re.search(r"\bproprietary\b", text, re.IGNORECASE):
         extra["kernel_modules"] = "proprietary"
     elif re.search(r"\bopen\b", text, re.IGNORECASE):
@@ -81,7 +81,9 @@ def _row(name: str, said: Mapping[str, str], matrix: Matrix) -> DeviceRow | None
             return rows[0]
     if not name or name.lower().startswith("unknown") or " / " in name:
         return None
-    return table.by_name(None, name) or table.by_name(None, re.sub(r"\([^()]*\)|\bseries\b|\d+ ?gb\b", " ", name, flags=re.IGNORECASE))
+    return table.by_name(None, name) or table.by_name(
+        None, re.sub(r"\([^()]*\)|\bseries\b|\d+ ?gb\b", " ", name, flags=re.IGNORECASE)
+    )
 
 
 def _target(arch: str, row: DeviceRow | None, matrix: Matrix) -> tuple[str, str]:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 KEYS = ("environment", "error", "collect_env")
 _HINT = "a report holds `environment` (a mapping), `error` and `collect_env` (texts); each may be missing"
 _HOST_TEXTS = ("os", "arch", "kernel", "libc_family", "libc", "libstdcxx", "python", "engine", "container")
-_OWN = frozenset({"os", "kernel", "glibc", "libc", "python", "arch", "driver", "cuda_driver", "gpus", "packages", "container", "env"})
+_OWN = frozenset(
+    {"os", "kernel", "glibc", "libc", "python", "arch", "driver", "cuda_driver", "gpus", "packages", "container", "env"}
+)
 
 
 def read_report(text: str, matrix: Matrix, origin: str = "report") -> Environment:
@@ -43,7 +45,11 @@ def read_report(text: str, matrix: Matrix, origin: str = "report") -> Environmen
 def read_environment(said: Mapping[str, Any], matrix: Matrix, origin: str = "report") -> Environment:
     """The environment in a mapping with the keys of a report's `environment`; keys of its own go to `extra`."""
     book = open_book(matrix)
-    texts = {key: _text(value, origin, f"environment.{key}") for key, value in said.items() if key not in ("gpus", "packages", "container", "env")}
+    texts = {
+        key: _text(value, origin, f"environment.{key}")
+        for key, value in said.items()
+        if key not in ("gpus", "packages", "container", "env")
+    }
     rows, system = _packages(said.get("packages"), book, origin)
     devices = devices_of(_list(said.get("gpus"), origin), matrix)
     driver = driver_of(texts.get("driver", ""), devices, texts.get("os", ""))
@@ -79,7 +85,9 @@ def _packages(value: object, book: Book, origin: str) -> tuple[tuple[Installed, 
             system[str(name).lower().replace("-", "_")] = said
         else:
             rows.append(
-                installed(str(name), said, "environment.packages", vendor_words=book.vendor_words, vendor_labels=book.vendor_labels)
+                installed(
+                    str(name), said, "environment.packages", vendor_words=book.vendor_words, vendor_labels=book.vendor_labels
+                )
             )
     return tuple(rows), system
 
@@ -95,7 +103,10 @@ def _container(value: object, origin: str) -> Container | None:
         return None
     if isinstance(value, str):
         return Container(base=value)
-    said = {str(key): _text(item, origin, f"environment.container.{key}") for key, item in _mapping(value, origin, "environment.container").items()}
+    said = {
+        str(key): _text(item, origin, f"environment.container.{key}")
+        for key, item in _mapping(value, origin, "environment.container").items()
+    }
     return Container(said.get("base", said.get("image", "")), said.get("runtime", ""), said.get("args", ""))
 
 
@@ -103,7 +114,10 @@ def _variables(value: object, origin: str) -> dict[str, str]:
     if isinstance(value, list):
         pairs = (_text(item, origin, "environment.env").partition("=") for item in value)
         return {key.strip(): item.strip() for key, _, item in pairs}
-    return {str(key): _text(item, origin, f"environment.env.{key}") for key, item in _mapping(value, origin, "environment.env").items()}
+    return {
+        str(key): _text(item, origin, f"environment.env.{key}")
+        for key, item in _mapping(value, origin, "environment.env").items()
+    }
 
 
 def _mapping(value: object, origin: str, key: str) -> Mapping[str, Any]:
@@ -173,7 +187,9 @@ def _merged_host(first: Environment, second: Environment, told: list[str]) -> Ho
         mine, other = getattr(first.host, key), getattr(second.host, key)
         # `os` and `arch` have defaults: what was said counts before what was not
         known = key not in ("os", "arch") or key in first.known
-        values[key] = (mine if known else "") or (other if key not in ("os", "arch") or key in second.known else "") or mine or other
+        values[key] = (
+            (mine if known else "") or (other if key not in ("os", "arch") or key in second.known else "") or mine or other
+        )
         if key in first.known and key in second.known and mine and other and not _same(mine, other):
             told.append(f"{key}: {mine} and {other}")
     devices = _merged_devices(first.host.devices, second.host.devices, told)
@@ -213,7 +229,7 @@ def _merged_packages(first: tuple[Installed, ...], second: tuple[Installed, ...]
     rows = []
     for row in first:
         twins = others.pop(row.name, [])
-        rows.append(_completed(row, twins, told) if len(twins) == 1 else row)
+        rows.append(_completed(row, twins[0], told) if len(twins) == 1 else row)
     return (*rows, *(row for group in others.values() for row in group))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from accel_env.model import Because, Candidate, Device, Host, Need, Policy, Subj
 from accel_env.solve.explain import because
 from accel_env.solve.ground import Ground
 from accel_env.solve.problem import choose_devices, distinct
+from accel_env.solve.verdict import ALWAYS
 from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Scene:
         self.driver = self._driver()
         self._grounds: dict[str, Ground] = {}
         self._possible: dict[str, Possible | None] = {}
+        self._plain = False
 
     @property
     def complaint(self) -> bool:
@@ -114,8 +117,20 @@ class Scene:
         """A torch without label inside a vendor's image is the vendor's."""
         container = self.environment.container
         image = self.book.image(container.base) if container else None
+        if self._plain:
+            return replace(row, vendor=False)
         plain = not row.local and row.name in ("torch", *self.book.pairs, *self.book.pins)
         return replace(row, vendor=True) if image is not None and plain and not row.wanted else row
+
+    @contextmanager
+    def as_index(self) -> Iterator[None]:
+        """Vendors' builds read as the releases of their number: for pairs, which follow the release."""
+        before, self._plain = self._plain, True
+        kept, self._possible = self._possible, {}
+        try:
+            yield
+        finally:
+            self._plain, self._possible = before, kept
 
     def torch(self) -> Installed | None:
         """The torch of the environment."""
@@ -141,7 +156,9 @@ class Scene:
             mine = distinct(d for d in self.host.devices if d.arch and known and d.vendor == self.matrix.stacks()[stack].vendor)
             bare = tuple(replace(d, driver="") for d in mine)
             host = replace(self.host, devices=bare)
-            self._grounds[stack] = Ground(self.matrix, host, bare, Policy(target="venv", stack=stack if known else ""), ())
+            self._grounds[stack] = Ground(
+                self.matrix, host, bare, Policy(target="venv", stack=stack if known else "", source_builds=True), (), ALWAYS
+            )
         return self._grounds[stack]
 
     def failures(self, candidate: Candidate, *, wanted: bool = False) -> list[Failed]:
@@ -194,7 +211,11 @@ class Scene:
 
     def _driver_is_for(self, stack: str) -> bool:
         known = self.matrix.stacks().get(stack)
-        return known is not None and (not self.vendor or known.vendor == self.vendor) and self.driver.low[:1].isdigit() | bool(self.driver.high)
+        return (
+            known is not None
+            and (not self.vendor or known.vendor == self.vendor)
+            and self.driver.low[:1].isdigit() | bool(self.driver.high)
+        )
 
     def forward_compatible(self, candidate: Candidate) -> bool:
         """True where the vendor's compat package is there and serves this kind of device under this driver branch."""
@@ -310,7 +331,9 @@ def _with_device(host: Host, arch: str, matrix: Matrix) -> Host:
     found = devices_of([{"arch": re.sub(r"(sm_\d+)[af]$", r"\1", arch)}], matrix)
     driver = next((d.driver for d in host.devices if d.driver), "")
     named = next((d.name for d in host.devices if d.name), "")
-    return replace(host, devices=tuple(replace(d, driver=driver, name=named or d.name) for d in found if d.vendor) or host.devices)
+    return replace(
+        host, devices=tuple(replace(d, driver=driver, name=named or d.name) for d in found if d.vendor) or host.devices
+    )
 
 
 def _with_torch(environment: Environment, proved: Mapping[str, str]) -> Environment:
@@ -323,7 +346,9 @@ def _with_torch(environment: Environment, proved: Mapping[str, str]) -> Environm
     if not version and not label:
         return environment
     if not rows:
-        return replace(environment, installed=(*environment.installed, Installed("torch", version, label, origin="the error text")))
+        return replace(
+            environment, installed=(*environment.installed, Installed("torch", version, label, origin="the error text"))
+        )
     row = rows[0]
     if row.local or row.vendor or (version and row.version and not row.version.startswith(version)):
         return environment

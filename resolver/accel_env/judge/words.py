@@ -26,7 +26,9 @@ _BUILT_FOR = re.compile(r"\bbuilt (?:for|with|against)\b", re.IGNORECASE)
 _PRE = re.compile(r"\d(?:a|b|rc)0?(?:$|\+)")
 
 
-def installed(name: str, text: str, origin: str, *, vendor_words: Iterable[str] = (), vendor_labels: Iterable[str] = ()) -> Installed:
+def installed(
+    name: str, text: str, origin: str, *, vendor_words: Iterable[str] = (), vendor_labels: Iterable[str] = ()
+) -> Installed:
     """One package as somebody wrote it; what the text does not say stays empty.
 
     `vendor_words` and `vendor_labels` are patterns of remarks and local labels of builds that no index serves.

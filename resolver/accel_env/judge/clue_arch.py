@@ -1,0 +1,283 @@
+"""Clues about code for a device: is it really missing, where, and what has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from accel_env.judge.builds import cuda_of, hip_of
+from accel_env.judge.clue_driver import old_torch_fixes, plain
+from accel_env.judge.evaluate import arch_fixes, failing
+from accel_env.judge.fixes import fitting_fixes, torch_fixes, unique
+from accel_env.judge.types import Clue, Finding, Fix
+from accel_env.model import Because, Candidate, Need, Subject
+from accel_env.solve.explain import need_text
+from accel_env.solve.versions import parse, split_stack
+
+if TYPE_CHECKING:
+    from accel_env.judge.scene import Failed, Scene
+
+
+def nvidia(scene: Scene, clue: Clue) -> Finding | None:
+    """No code for the device in torch: by the list of the message, by the builds that torch can be, or by the toolkit."""
+    if scene.vendor == "amd":
+        return amd(scene, clue)
+    said = _said_list(scene, clue)
+    if said is not None and scene.arch and _runs(scene, said):
+        return _alarm(scene, clue)
+    failed = _failing_torch(scene)
+    if said is None and failed is None and scene.possible("torch") and scene.arch:
+        other = _other_package(scene, clue)
+        if other is not None:
+            return other
+    reasons = [*plain(scene, clue).because]
+    message = f"the installed torch has no code for {scene.named()}"
+    if failed:
+        message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
+        reasons.append(scene.because("arch", message, failed[0].need.fact))
+    elif bound := _toolkit_bound(scene):
+        message = bound[0]
+        reasons.append(scene.because("arch", *bound))
+    fixes = [*_torch_for(scene), *arch_fixes(scene, "torch")]
+    return Finding("gpu-arch-not-in-wheel", "torch", "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
+
+
+def _torch_for(scene: Scene) -> list[Fix]:
+    """Builds of torch with code for the device; without a known device only newer toolkits can be named."""
+    if scene.arch:
+        return torch_fixes(scene) or old_torch_fixes(scene)
+    return newer_builds(scene)
+
+
+def newer_builds(scene: Scene) -> list[Fix]:
+    """Other builds of the same torch, for newer toolkits than that of the installed one."""
+    row = scene.torch()
+    if row is None or not row.version:
+        return []
+    have = parse(cuda_of(row.local) or "0")
+    old = scene.book.old_torch(row.version)
+    labels = list(old.builds) if old else []
+    platform = scene.matrix.candidates("torch", scene.host.platform)
+    labels += [c.build for c in platform if parse(c.version) == parse(row.version) and c.build not in labels]
+    newer = [label for label in labels if cuda_of(label) and parse(cuda_of(label)) > have]
+    return [Fix("package", "torch", f"=={row.version}", label) for label in newer[:3]]
+
+
+def _said_list(scene: Scene, clue: Clue) -> Need | None:
+    """The architectures that the message, or the words about torch, give for the build."""
+    words = clue.facts.get("torch_archs", "")
+    row = scene.torch()
+    if not words and row is not None and len(re.findall(r"sm_\d+", row.text)) > 1:
+        words = " ".join(re.findall(r"sm_\d+", row.text))
+    if words:
+        return Need(Subject.ARCH, clue.fact, values=tuple(words.split()))
+    low, top = clue.facts.get("capability_low", ""), clue.facts.get("capability_top", "")
+    if low and top:
+        # the message gives the ends of the list alone
+        return Need(Subject.ARCH, clue.fact, values=(f"sm_{low.replace('.', '')}", f"sm_{top.replace('.', '')}"))
+    return None
+
+
+def _runs(scene: Scene, need: Need) -> bool:
+    from accel_env.vendors import vendors
+
+    stack = scene.matrix.stacks().get(scene.stack_name)
+    vendor = vendors().get(scene.vendor)
+    if stack is None or vendor is None:
+        return False
+    release = cuda_of(scene.torch_label())
+    return bool(vendor.runs(need, scene.arch, stack, release))
+
+
+def false_alarm(scene: Scene, clue: Clue) -> Finding | None:
+    """A warning about the device although older code of the same major version runs on it."""
+    said = _said_list(scene, clue)
+    if scene.arch and said is not None and not _runs(scene, said):
+        return nvidia(scene, clue)
+    return _alarm(scene, clue)
+
+
+def _alarm(scene: Scene, clue: Clue) -> Finding:
+    message = f"a false alarm: code for an older chip of the same major version runs on {scene.named()}"
+    reasons = [*plain(scene, clue).because]
+    rule = scene.book.note("binary-rule")
+    if rule:
+        reasons.append(scene.because("arch", message, rule))
+    fixes = (Fix("action", do="ignore the warning"), *clue.fixes)
+    # the reported text is what is judged, and this is the answer to it
+    return Finding("false-positive-warning", "torch", "error", message, tuple(reasons), unique(fixes))
+
+
+def _failing_torch(scene: Scene) -> list[Failed] | None:
+    """The missing code of the builds that torch can be; None where one has it or nothing is known."""
+    found = scene.possible("torch")
+    if found is None or not scene.arch:
+        return None
+    for group in (found.likely, found.candidates):
+        mine = [c for c in group if split_stack(c.stack)[0] == scene.stack_name]
+        rows = failing(scene, mine) if mine else None
+        hit = [row for row in rows or () if row.need.subject in (Subject.ARCH, Subject.STACK)]
+        if hit:
+            return hit
+    return None
+
+
+def _toolkit_bound(scene: Scene) -> tuple[str, str] | None:
+    """(why, fact) where the toolkit of torch is older than the device: its compiler does not know it."""
+    version = cuda_of(scene.torch_label())
+    if not version or not scene.arch:
+        return None
+    toolkit = scene.book.toolkit(version)
+    release = scene.matrix.stack_release(f"cuda-{version}")
+    newest = toolkit.newest if toolkit else max(release.targets, key=_number, default="") if release else ""
+    if not newest or _number(newest) >= _number(scene.arch):
+        return None
+    fact = toolkit.fact if toolkit else release.fact if release else ""
+    return f"torch is built with CUDA {version}, whose compiler ends at {newest}: no code for {scene.named()}", fact
+
+
+def _number(arch: str) -> int:
+    return int(re.sub(r"\D", "", arch) or 0)
+
+
+def _other_package(scene: Scene, clue: Clue) -> Finding | None:
+    """torch has the code: another package on the way has not."""
+    for row in scene.rows():
+        found = scene.possible(row.name)
+        if row.name == "torch" or found is None or not found.candidates:
+            continue
+        mine = [c for c in found.likely if not c.stack or split_stack(c.stack)[0] == scene.stack_name]
+        rows = [r for r in failing(scene, mine) or () if r.need.subject is Subject.ARCH] if mine else []
+        if rows and len(rows) == len(mine):
+            message = f"torch has code for {scene.named()}; {need_text(rows[0].need, rows[0].candidate)}"
+            reasons = (*plain(scene, clue).because, scene.because("arch", message, rows[0].need.fact))
+            fixes = unique((*fitting_fixes(scene, row.name), *arch_fixes(scene, row.name)))
+            return Finding("gpu-arch-unsupported-by-package", row.name, "error", message, reasons, fixes)
+    return None
+
+
+def amd(scene: Scene, clue: Clue) -> Finding:
+    """No code for the device in torch or in a library of ROCm; with the code there, what else loses code objects."""
+    lost = _lost_code(scene, clue)
+    if lost is not None:
+        return lost
+    failed = _failing_torch(scene)
+    reasons: list[Because] = [*plain(scene, clue).because]
+    rule, component = clue.rule, _amd_component(scene, clue)
+    message = f"{'the installed torch' if component == 'torch' else component} has no code for {scene.named()}"
+    if failed:
+        message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
+        reasons.append(scene.because("arch", message, failed[0].need.fact))
+    fixes = [*arch_fixes(scene, "torch" if rule == "gfx-not-in-wheel" else component)]
+    if scene.torch() is not None or rule == "gfx-not-in-wheel":
+        fixes = [*torch_fixes(scene), *fixes]
+    return Finding(rule, component, "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
+
+
+def _amd_component(scene: Scene, clue: Clue) -> str:
+    """What lacks the code: a vendor image's torch is named after the image."""
+    container = scene.environment.container
+    image = scene.book.image(container.base) if container else None
+    row = scene.torch()
+    if clue.component == "torch" and image is not None and image.component and (row is None or row.vendor or not row.local):
+        return image.component
+    return clue.component
+
+
+def _lost_code(scene: Scene, clue: Clue) -> Finding | None:
+    """The build holds the code that the device would run, and it is not found: a known fault of the runtime."""
+    target = scene.override_target() or scene.arch
+    rule = scene.book.lost_code
+    version = hip_of(scene.torch_label()) or re.sub(r"^[^\d]*", "", scene.said("rocm"))
+    if rule is None or not target or not version or _failing_torch(scene) is not None:
+        return None
+    from accel_env.solve.versions import allows
+
+    number = re.match(r"\d+(?:\.\d+)*", version)
+    if number is None or not allows(rule.allows, number[0]) or not _has_code(scene, target):
+        return None
+    message = f"ROCm {number[0]} holds code for {target}, yet finds none: {rule.text}"
+    reasons = (*plain(scene, clue).because, scene.because("text", message, rule.fact))
+    return Finding(rule.rule, rule.component, "error", message, reasons, rule.fixes)
+
+
+def _has_code(scene: Scene, target: str) -> bool:
+    """True where torch's list, or without torch the targets of the ROCm release, hold the target."""
+    found = scene.possible("torch")
+    if found is not None and found.candidates:
+        mine = [c for c in found.likely if split_stack(c.stack)[0] == scene.stack_name]
+        return any(not scene.failures(c) for c in mine)
+    return any(target == rule.target for rule in scene.book.overrides) and bool(scene.override_target())
+
+
+def unsupported(scene: Scene, clue: Clue) -> Finding:
+    """A package without code for the generation: another release, another path, another device."""
+    base = plain(scene, clue)
+    name = clue.component.removesuffix("-ck")
+    fixes: list[Fix] = []
+    reasons = [*base.because]
+    if name in scene.matrix.package_names():
+        fixes += fitting_fixes(scene, name)
+        for absent in scene.matrix.package(name).absent:
+            if absent.stack == scene.stack_name and (not absent.archs or scene.arch in absent.archs):
+                fixes.append(Fix("action", do=absent.text))
+                reasons.append(scene.because("instead", absent.text, absent.fact))
+    fixes += [*clue.fixes, *arch_fixes(scene, name)]
+    return Finding(clue.rule, clue.component, clue.severity, base.message, tuple(reasons), unique(fixes))
+
+
+def toolchain(scene: Scene, clue: Clue) -> Finding:
+    """A compiler that does not know the device: a torch whose compiler does, or a newer toolkit."""
+    base = plain(scene, clue)
+    arch = (
+        re.sub(r"[af]$", "", clue.facts.get("arch") or clue.facts.get("toolchain_arch", "").replace("compute_", "sm_"))
+        or scene.arch
+    )
+    first = _first_toolkit(scene, arch)
+    fixes = list(_compiling_torch(scene, arch)) if "triton" in clue.component or "ptxas" in clue.component else []
+    if first:
+        fixes.append(Fix("toolchain", "cuda-toolkit", f">={first}", do=f"the first toolkit that knows {arch}"))
+        fixes.append(Fix("image", do=f"an image of CUDA {first} or newer"))
+    return Finding(clue.rule, clue.component, clue.severity, base.message, base.because, unique((*fixes, *clue.fixes)))
+
+
+def _first_toolkit(scene: Scene, arch: str) -> str:
+    stack = scene.matrix.stacks().get(scene.stack_name or "cuda")
+    names = {arch} | {a.a for a in stack.aliases if a.b == arch} | {a.b for a in stack.aliases if a.a == arch} if stack else set()
+    known = [r.version for r in stack.releases if names & set(r.targets)] if stack else []
+    return min(known, key=parse, default="")
+
+
+def _compiling_torch(scene: Scene, arch: str) -> Iterator[Fix]:
+    """Builds of torch whose own compiler knows the device."""
+    able: set[str] = set()
+    for candidate in scene.matrix.candidates("triton", scene.host.platform):
+        lists = [n for n in candidate.needs if n.subject is Subject.ARCH and not n.unknown]
+        if any(arch in n.values for n in lists):
+            able.add(candidate.version)
+
+    def fits(torch: Candidate) -> bool:
+        from accel_env.solve.versions import allows
+
+        wants = [n.allows for n in torch.needs if n.subject is Subject.PACKAGE and n.name == "triton"]
+        return bool(wants) and any(all(allows(spec, version) for spec in wants) for version in able)
+
+    yield from torch_fixes(scene, fits, limit=4)
+
+
+def cpu_only(scene: Scene, clue: Clue) -> Finding:
+    """torch is a CPU build: the builds for the accelerator that the driver runs."""
+    from accel_env.judge.evaluate import host_findings
+
+    base = plain(scene, clue)
+    found = next(
+        (f for f in host_findings(scene) if f.component == "torch" and f.rule in ("cpu-only-build", "platform-no-wheel")), None
+    )
+    if found is not None:
+        return Finding(
+            found.rule, "torch", "error", found.message, (*base.because, *found.because), unique((*found.fixes, *clue.fixes))
+        )
+    return Finding(
+        clue.rule, clue.component, clue.severity, base.message, base.because, unique((*torch_fixes(scene), *clue.fixes))
+    )

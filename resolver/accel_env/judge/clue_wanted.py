@@ -1,0 +1,176 @@
+"""Clues of installers that found nothing to install: what is really missing decides the rule."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from accel_env.judge.builds import UNLABELLED
+from accel_env.judge.clue_driver import plain
+from accel_env.judge.evaluate import failing, finding, python_fixes
+from accel_env.judge.fixes import fitting_fixes, free_fixes, torch_fixes, unique
+from accel_env.judge.types import Clue, Finding, Fix, Installed
+from accel_env.model import Candidate
+from accel_env.solve.problem import normalise
+from accel_env.solve.versions import allows, parse, valid_specifier
+
+if TYPE_CHECKING:
+    from accel_env.judge.scene import Scene
+
+_WANTED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*((?:==|~=|>=|<=|!=|<|>)[^;\s]*)?")
+
+
+def no_match(scene: Scene, clue: Clue) -> Finding:
+    """`No matching distribution found`: an index, a Python, a platform, a glibc, or a version that is nowhere."""
+    row = wanted_row(scene, clue)
+    if row is None:
+        return plain(scene, clue)
+    found = _by_index(scene, clue, row) or _by_needs(scene, clue, row) or _by_old(scene, clue, row)
+    if found is not None:
+        return found
+    fixes = free_fixes(scene, row.name) if row.name in scene.matrix.package_names() else []
+    base = plain(scene, clue)
+    return replace(base, component=row.name, fixes=unique((*fixes, *base.fixes)))
+
+
+def wanted_row(scene: Scene, clue: Clue) -> Installed | None:
+    """What the installer was asked for: by the text, completed by what the environment says."""
+    found = _WANTED.match(clue.facts.get("wanted", ""))
+    name = normalise(found[1]) if found else clue.component
+    row = scene.row(name)
+    spec = (found[2] or "").rstrip(".,") if found else ""
+    if row is None and not spec:
+        return None
+    public, _, label = spec.partition("+")
+    if row is None or (spec and not row.version and not row.spec):
+        exact = public[2:] if public.startswith("==") and "," not in public and "*" not in public else ""
+        return Installed(name, exact, label, public if valid_specifier(public) else "", spec, "the error text", wanted=True)
+    return replace(row, wanted=True, local=row.local or label)
+
+
+def _by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
+    """A local label: its build lies on an index of its own, or on none."""
+    if not row.local or row.name not in scene.matrix.package_names():
+        return None
+    base = plain(scene, clue)
+    every = scene.matrix.candidates(row.name, scene.host.platform)
+    labelled = [c for c in every if c.build == row.local.lower()]
+    mine = [c for c in labelled if not row.version or parse(c.version) == parse(row.version)]
+    if mine:
+        if failing(scene, mine, wanted=True):
+            return None
+        index = next((c.index for c in mine if c.index not in ("pypi", "image")), "")
+        url = scene.matrix.index_url(index) if index else ""
+        label = f"{row.name} {row.version}+{row.local}"
+        fix = Fix(
+            "index",
+            url,
+            do=f"take {label} from its own index",
+            command=f'pip install "{row.name}=={row.version}+{row.local}" --index-url {url}',
+        )
+        reason = scene.because("build", f"{label} is published on {url or 'an index'}", mine[0].fact)
+        return Finding(
+            "wrong-index",
+            row.name,
+            "error",
+            f"{label} is published, on {url}",
+            (*base.because, reason),
+            unique((fix, *clue.fixes)),
+        )
+    known = {c.build for c in every if c.build not in UNLABELLED}
+    if any(row.local.lower().startswith(label) for label in known):
+        return None
+    message = f"no index of the matrix holds {row.name} {row.version}+{row.local}: a build of a development line"
+    owner = [r for r in scene.rows() if r.name in scene.book.pins and r.name != row.name]
+    fixes = [Fix("package", r.name, do=f"take a release of {r.name} instead of a development build") for r in owner]
+    fixes += free_fixes(scene, row.name, limit=1)
+    fact = every[0].fact if every else clue.fact
+    reasons = (*base.because, scene.because("build", message, fact))
+    return Finding("pinned-version-unavailable", row.name, "error", message, reasons, unique((*fixes, *clue.fixes)))
+
+
+def _by_needs(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
+    """The releases that were asked for exist, and each misses something of this host."""
+    every = scene.matrix.candidates(row.name, scene.host.platform)
+    mine = [c for c in every if _meant(row, c)]
+    if not mine:
+        return _elsewhere(scene, clue, row) if row.name in scene.matrix.package_names() and not every else None
+    plain_rows = [c for c in mine if not c.stack or c.index == "pypi"] or mine
+    rows = failing(scene, plain_rows, wanted=True)
+    if not rows:
+        return None
+    found = finding(scene, rows, "error")
+    base = plain(scene, clue)
+    fixes = [*found.fixes, *free_fixes(scene, row.name)]
+    if found.rule == "python-no-wheel":
+        fixes = [*python_fixes(scene, mine), *fixes]
+    return replace(found, because=(*base.because, *found.because), fixes=unique((*fixes, *clue.fixes)))
+
+
+def _meant(row: Installed, candidate: Candidate) -> bool:
+    if row.spec:
+        return allows(row.spec, candidate.version)
+    if row.version:
+        exact = parse(candidate.version) == parse(row.version)
+        return exact or (len(parse(row.version).release) < 3 and allows(f"=={row.version}.*", candidate.version))
+    return True
+
+
+def _elsewhere(scene: Scene, clue: Clue, row: Installed) -> Finding:
+    """A package that has no build at all for this platform."""
+    base = plain(scene, clue)
+    platforms = ", ".join(scene.matrix.platforms(row.name))
+    message = f"{row.name} has no build for {scene.host.platform}: only for {platforms}"
+    fixes = (Fix("build", row.name, do="build it from source"), *clue.fixes)
+    first = next((c for p in scene.matrix.platforms(row.name) for c in scene.matrix.candidates(row.name, p)), None)
+    reasons = (*base.because, scene.because("build", message, first.fact if first else clue.fact))
+    return Finding("platform-no-wheel", row.name, "error", message, reasons, unique(fixes))
+
+
+def _by_old(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
+    """A torch of before the matrix: its Pythons."""
+    old = scene.book.old_torch(row.version) if row.name == "torch" and row.version else None
+    if old is None or not scene.host.python or allows(old.pythons, f"{scene.host.python.rstrip('t')}.0"):
+        return None
+    base = plain(scene, clue)
+    message = f"torch {row.version} has wheels for Python {old.pythons}; this is Python {scene.host.python}"
+    top = old.pythons.split("<")[-1]
+    fixes = [
+        Fix("python", "python", spec=f"<{top}", do="an older Python"),
+        *free_fixes(scene, "torch"),
+        *torch_fixes(scene, limit=2),
+    ]
+    reasons = (*base.because, scene.because("python", message, old.fact))
+    return Finding("python-no-wheel", "torch", "error", message, reasons, unique(fixes))
+
+
+def tool_gap(scene: Scene, clue: Clue) -> Finding:
+    """A tool lists combinations and this one is none of them: the tool's next release, another torch, another Python."""
+    base = plain(scene, clue)
+    row = scene.torch()
+    torch = row.version if row and row.version else clue.facts.get("torch_wanted", "")
+    python = scene.host.python or clue.facts.get("python", "")
+    fixes = [*clue.fixes]
+    if torch:
+        fixes.append(
+            Fix(
+                "package",
+                "torch",
+                f">{torch}" if torch.count(".") > 1 else f">={_next_minor(torch)}",
+                do="a release that the tool lists",
+            )
+        )
+    if python:
+        fixes.append(Fix("python", "python", spec=f"<{python}", do="a Python that the tool lists for this torch"))
+    return replace(base, fixes=unique(fixes))
+
+
+def _next_minor(version: str) -> str:
+    major, minor = (*parse(version).release, 0)[:2]
+    return f"{major}.{minor + 1}"
+
+
+def wheel_fixes(scene: Scene, name: str) -> list[Fix]:
+    """What to do where a package has no wheel for this torch and Python."""
+    return [*fitting_fixes(scene, name), Fix("build", name, do="build it from source")]

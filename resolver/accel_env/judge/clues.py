@@ -1,0 +1,117 @@
+"""Clues of error texts, confirmed, refuted or completed by the needs. Where the environment is silent the clue's word stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from accel_env.judge import clue_arch, clue_driver, clue_pairs, clue_wanted
+from accel_env.judge.fixes import unique
+from accel_env.judge.types import Clue, Finding, Fix
+
+if TYPE_CHECKING:
+    from accel_env.judge.scene import Scene
+
+Handler = Callable[["Scene", Clue], Finding | None]
+
+GENERIC = ("extension", "glibc", "libstdc++")
+
+
+def clue_findings(scene: Scene) -> Iterator[Finding]:
+    """One finding per clue that holds; the heaviest first."""
+    for clue in scene.clues:
+        named = replace(clue, component=component_of(scene, clue))
+        handler = _HANDLERS.get(clue.rule)
+        found = handler(scene, named) if handler else plain(scene, named)
+        if found is not None:
+            yield refined(scene, found)
+
+
+def component_of(scene: Scene, clue: Clue) -> str:
+    """The component; where the text names none, the one installed package that the line speaks of."""
+    if clue.component not in GENERIC:
+        return clue.component
+    words = clue.line.lower().replace("_", "-")
+    named = [row.name for row in scene.rows() if row.name in words and row.name != "torch"]
+    others = [row.name for row in scene.rows() if row.name not in ("torch", "numpy") and row.name not in scene.book.pairs]
+    chosen = named or (others if clue.component == "extension" else [])
+    return chosen[0] if len(set(chosen)) == 1 else clue.component
+
+
+def plain(scene: Scene, clue: Clue, fixes: Iterable[Fix] = (), message: str = "") -> Finding:
+    """The finding that a clue stands for, with better fixes before its own."""
+    text = message or f"the text says: {clue.line.strip()}"
+    reason = scene.because("text", text, clue.fact)
+    level = clue.severity
+    return Finding(clue.rule, clue.component, level, text, (reason,), unique((*fixes, *clue.fixes)))
+
+
+def refined(scene: Scene, found: Finding) -> Finding:
+    """The finding under the first refinement whose conditions hold."""
+    for row in scene.book.refinements:
+        if row.rule == found.rule and _holds(scene, row.when, found):
+            reason = scene.because("text", scene.matrix.fact(row.fact).text, row.fact)
+            return replace(
+                found,
+                rule=row.becomes or found.rule,
+                component=row.component or found.component,
+                because=(*found.because, reason),
+                fixes=unique((*row.fixes, *found.fixes)),
+            )
+    return found
+
+
+def _holds(scene: Scene, when: dict[str, str] | object, found: Finding) -> bool:
+    import re
+
+    environment = scene.environment
+    container = environment.container
+    subjects = {
+        "arch": " ".join(d.arch for d in scene.devices),
+        "text": "\n".join(environment.texts),
+        "component": found.component,
+        "wsl": "yes" if environment.host.wsl else "no",
+        "os": environment.host.os,
+        "vendor": scene.vendor,
+        "base": container.base if container else "",
+        "runtime": f"{container.runtime} {container.args}" if container else "",
+        "said": " ".join(f"{key}={value}" for key, value in environment.extra.items()),
+        "packages": " ".join(f"{row.name} {row.text}" for row in environment.installed),
+        "variables": " ".join(f"{key}={value}" for key, value in environment.variables.items()),
+    }
+    pairs = dict(when) if isinstance(when, dict) else {}
+    return all(re.search(pattern, subjects.get(key, ""), re.IGNORECASE) for key, pattern in pairs.items())
+
+
+_HANDLERS: dict[str, Handler] = {
+    "driver-too-old-for-cuda-runtime": clue_driver.too_old,
+    "container-requirement-unsatisfied": clue_driver.requirement,
+    "forward-compat-unsupported-hw": clue_driver.forward_compat,
+    "driver-userspace-kernel-mismatch": clue_driver.plain,
+    "gpu-arch-not-in-wheel": clue_arch.nvidia,
+    "gfx-not-in-wheel": clue_arch.amd,
+    "gfx-not-in-library": clue_arch.amd,
+    "false-positive-warning": clue_arch.false_alarm,
+    "gpu-arch-unsupported-by-package": clue_arch.unsupported,
+    "gpu-arch-not-in-toolchain": clue_arch.toolchain,
+    "cpu-only-build": clue_arch.cpu_only,
+    "extension-abi-mismatch": clue_pairs.abi,
+    "extension-cuda-major-mismatch": clue_pairs.cuda_major,
+    "native-lib-missing-for-runtime": clue_pairs.native_library,
+    "version-string-misparsed": clue_pairs.native_library,
+    "soname-mismatch": clue_pairs.soname,
+    "package-pair-mismatch": clue_pairs.pair,
+    "package-pin-conflict": clue_pairs.pin,
+    "numpy-abi": clue_pairs.numpy,
+    "glibc-too-old": clue_pairs.system_library,
+    "libstdcxx-too-old": clue_pairs.system_library,
+    "build-toolchain-missing": clue_pairs.toolchain,
+    "build-toolchain-version-mismatch": clue_pairs.toolchain,
+    "python-no-wheel": clue_wanted.no_match,
+    "platform-no-wheel": clue_wanted.no_match,
+    "no-prebuilt-wheel": clue_wanted.no_match,
+    "wrong-index": clue_wanted.no_match,
+    "pinned-version-unavailable": clue_wanted.no_match,
+    "tool-matrix-gap": clue_wanted.tool_gap,
+}

@@ -1,0 +1,23 @@
+"""`judge`: an environment and the clues of its texts become findings. The needs of the matrix decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accel_env.judge.clues import clue_findings
+from accel_env.judge.evaluate import host_findings
+from accel_env.judge.machinery import machine_findings
+from accel_env.judge.order import ordered
+from accel_env.judge.pairs import pair_findings
+from accel_env.judge.scene import Scene, with_facts
+from accel_env.judge.types import Clue, Environment, Finding
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+
+
+def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> tuple[Finding, ...]:
+    """All findings, the root cause first; empty where nothing speaks against the environment."""
+    scene = Scene(with_facts(environment, clues, matrix), clues, matrix)
+    found = [*clue_findings(scene), *machine_findings(scene), *host_findings(scene), *pair_findings(scene)]
+    return ordered(finding for finding in found if finding.because)

@@ -1,0 +1,120 @@
+"""Ways out: packages by the solver's needs, drivers by floors, and what stands in judge.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from accel_env.judge.live import Keep, choose, live, package_fix, runs
+from accel_env.judge.types import Fix
+from accel_env.model import Candidate, Subject
+from accel_env.solve.field import satisfies
+from accel_env.solve.versions import allows, parse, split_stack
+
+if TYPE_CHECKING:
+    from accel_env.judge.scene import Failed, Scene
+
+
+def torch_fixes(scene: Scene, keep: Keep | None = None, limit: int = 5) -> list[Fix]:
+    """Builds of torch that this host runs, the smallest change first."""
+    row = scene.torch()
+    version, label = (row.version, row.local) if row else ("", "")
+    wanted = scene.stack_name
+
+    def fits(candidate: Candidate) -> bool:
+        name = split_stack(candidate.stack)[0]
+        return name == wanted if wanted else name != "cpu" and (keep is not None or name == "cuda")
+
+    chosen = [c for c in live(scene, "torch", keep) if fits(c) and c.index != "image"]
+    return [package_fix(scene, "torch", run, version) for run in choose(runs(scene, "torch", chosen), version, label, limit)]
+
+
+def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 3) -> list[Fix]:
+    """Releases of a package that fit the torch that is there, and this host."""
+    row = scene.row(name)
+    version = row.version if row else ""
+    found = scene.possible("torch")
+    torches = found.likely if found else ()
+
+    def fits(candidate: Candidate) -> bool:
+        if keep is not None and not keep(candidate):
+            return False
+        if not torches:
+            return True
+        stacks = {split_stack(t.stack)[0] for t in torches}
+        if candidate.stack and split_stack(candidate.stack)[0] not in stacks:
+            return False
+        return any(_beside(scene, candidate, torch) for torch in torches)
+
+    chosen = live(scene, name, fits)
+    best = min((c.rank for c in chosen), default=0)
+    picked = choose(runs(scene, name, [c for c in chosen if c.rank == best]), version, row.local if row else "", limit)
+    return [package_fix(scene, name, run, "") for run in picked]
+
+
+def _beside(scene: Scene, candidate: Candidate, torch: Candidate) -> bool:
+    """True when a build and a torch meet each other's needs."""
+    for need in candidate.needs:
+        if need.soft or need.unknown:
+            continue
+        if need.subject is Subject.TORCH and not satisfies(torch, need):
+            return False
+        if need.subject is Subject.PACKAGE and need.name == "torch" and not allows(need.allows, torch.version):
+            return False
+    return all(
+        allows(need.allows, candidate.version) or need.soft or need.when == "absent"
+        for need in torch.needs
+        if need.subject is Subject.PACKAGE and need.name == candidate.name
+    )
+
+
+def keep_torch_of(scene: Scene, name: str, limit: int = 4) -> list[Fix]:
+    """Builds of torch that the installed release of a package fits."""
+    found = scene.possible(name)
+    mine = found.likely if found else ()
+    return torch_fixes(scene, lambda torch: any(_beside(scene, c, torch) for c in mine), limit) if mine else []
+
+
+def driver_fix(scene: Scene, failures: Iterable[Failed]) -> list[Fix]:
+    """The least driver that the failed needs ask for."""
+    floors = [f.need.allows for f in failures if f.need.subject is Subject.DRIVER and f.need.allows]
+    sets = [spec for f in failures if f.need.subject is Subject.DRIVER for spec in f.need.values]
+    if floors:
+        spec = min(floors, key=lambda text: parse(text.lstrip(">=")))
+        return [Fix("driver", scene.vendor, spec=spec, do="install a newer driver")]
+    return [Fix("driver", scene.vendor, spec=spec, do="install a driver of that range") for spec in dict.fromkeys(sets)]
+
+
+def unique(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
+    """Each fix once; of two that say the same the one that says more."""
+    found: dict[tuple[object, ...], Fix] = {}
+    for fix in fixes:
+        key = (fix.kind, fix.name, fix.spec, fix.build, tuple(sorted(fix.set.items())), fix.unset, fix.do if not fix.name else "")
+        found.setdefault(key, fix)
+    rows = list(found.values())
+    return tuple(fix for fix in rows if not _vaguer(fix, rows))
+
+
+def _vaguer(fix: Fix, rows: list[Fix]) -> bool:
+    """True for `a build of torch` beside `torch ==2.7.1, cu126`."""
+    bare = fix.kind in ("package", "driver") and not fix.spec and not fix.build
+    return bare and any(
+        other is not fix and other.kind == fix.kind and other.name == fix.name and (other.spec or other.build) for other in rows
+    )
+
+
+def with_do(fixes: Iterable[Fix], text: str) -> list[Fix]:
+    """The fixes with a sentence."""
+    return [replace(fix, do=fix.do or text) for fix in fixes]
+
+
+def free_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 2) -> list[Fix]:
+    """Releases of a package that this host and Python take, whatever torch they ask for: the nearest and the newest."""
+    row = scene.row(name)
+    chosen = live(scene, name, keep)
+    best = min((c.rank for c in chosen), default=0)
+    picked = choose(
+        runs(scene, name, [c for c in chosen if c.rank == best]), row.version if row else "", row.local if row else "", limit
+    )
+    return [package_fix(scene, name, run, "") for run in picked]

@@ -1,0 +1,172 @@
+"""Builds that would work here, and ranges of them in words: the raw material of fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accel_env.judge.types import Fix
+from accel_env.model import Candidate, Need, Subject
+from accel_env.solve.field import satisfies
+from accel_env.solve.verdict import SOURCE_RANK
+from accel_env.solve.versions import parse, split_stack
+
+if TYPE_CHECKING:
+    from accel_env.judge.scene import Scene
+
+Keep = Callable[[Candidate], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring releases of one label that work: versions rising, `open_end` where nothing newer of the label fails."""
+
+    label: str
+    index: str
+    stack: str
+    versions: tuple[str, ...]
+    open_end: bool
+
+    @property
+    def spec(self) -> str:
+        """The range as a specifier."""
+        if len(self.versions) == 1 and not self.open_end:
+            return f"=={self.versions[0]}"
+        return f">={self.versions[0]}" + ("" if self.open_end else f",<={self.versions[-1]}")
+
+    def holds(self, version: str) -> bool:
+        """True where the version is one of the run."""
+        return any(parse(v) == parse(version) for v in self.versions)
+
+
+def live(scene: Scene, name: str, keep: Keep | None = None) -> list[Candidate]:
+    """The published builds of a package that this host runs, first choices only; `keep` narrows them."""
+    rows = []
+    for candidate in scene.matrix.candidates(name, scene.host.platform):
+        if candidate.rank >= SOURCE_RANK or (keep is not None and not keep(candidate)) or _doubtful(candidate):
+            continue
+        if not scene.failures(candidate, wanted=True):
+            rows.append(candidate)
+    return rows
+
+
+def _doubtful(candidate: Candidate) -> bool:
+    """True for a build whose very existence nobody has published."""
+    return any(need.unknown and need.subject is Subject.PACKAGE and need.name == candidate.name for need in candidate.needs)
+
+
+def runs(scene: Scene, name: str, chosen: Iterable[Candidate]) -> list[Run]:
+    """The chosen builds as runs of neighbouring releases, by label."""
+    fit: dict[str, dict[str, Candidate]] = {}
+    for candidate in chosen:
+        fit.setdefault(_label(candidate), {}).setdefault(candidate.version, candidate)
+    found: list[Run] = []
+    for label, by_version in fit.items():
+        every = sorted(
+            {
+                c.version
+                for c in scene.matrix.candidates(name, scene.host.platform)
+                if _label(c) == label and c.rank < SOURCE_RANK
+            },
+            key=parse,
+        )
+        found += _split(label, every, by_version)
+    return found
+
+
+def _label(candidate: Candidate) -> str:
+    return "" if candidate.build in ("", "any") else candidate.build
+
+
+def _split(label: str, every: Sequence[str], fit: dict[str, Candidate]) -> list[Run]:
+    found, current = [], list[str]()
+    for place, version in enumerate(every):
+        if version in fit:
+            current.append(version)
+        last = place == len(every) - 1
+        if current and (last or version not in fit):
+            sample = fit[current[-1]]
+            found.append(Run(label, sample.index, sample.stack, tuple(current), last and version in fit))
+            current = []
+    return found
+
+
+def choose(found: Sequence[Run], version: str, label: str, limit: int = 5) -> list[Run]:
+    """The runs to offer, the smallest change first: that very version, that label, the next ones up and down, the newest."""
+    here = [run for run in found if version and run.holds(version)]
+    here.sort(key=lambda run: _distance(run.label, label))
+    same = [run for run in found if label and run.label == label]
+    above = [run for run in found if version and parse(run.versions[0]) > parse(version)]
+    above.sort(key=lambda run: (parse(run.versions[0]), _order(run.stack)))
+    below = [run for run in found if version and parse(run.versions[-1]) < parse(version)]
+    below.sort(key=lambda run: (parse(run.versions[-1]), _distance(run.label, label)), reverse=True)
+    newest = sorted(found, key=lambda run: (parse(run.versions[-1]), -_distance(run.label, label)), reverse=True)
+    near = sorted(found, key=lambda run: (_distance(run.label, label), -parse(run.versions[-1]).release[0]))
+    oldest = sorted(found, key=lambda run: (parse(run.versions[0]), _order(run.stack)))
+    order = [
+        *here[:2],
+        *same[:2],
+        *above[:1],
+        *newest[:1],
+        *(near[:2] if label else []),
+        *(oldest[:1] if not version else []),
+        *below[:1],
+        *newest,
+    ]
+    picked: list[Run] = []
+    for run in order:
+        if run not in picked and sum(other.label == run.label for other in picked) < 2:
+            picked.append(run)
+    return picked[:limit]
+
+
+def _order(stack: str) -> tuple[str, tuple[int, ...]]:
+    name, version = split_stack(stack)
+    return name, parse(version or "0").release
+
+
+def _distance(label: str, other: str) -> int:
+    """How far two labels are apart: 0 the same, small within a stack, large between stacks."""
+    if label == other:
+        return 0
+    ours, theirs = _numbers(label), _numbers(other)
+    if ours[0] != theirs[0] or not ours[0]:
+        return 10_000
+    # a step down is smaller than a step up: it asks for no newer driver
+    step = theirs[1] - ours[1]
+    return step if step > 0 else 5_000 - step
+
+
+def _numbers(label: str) -> tuple[str, int]:
+    head = label.rstrip("0123456789.")
+    digits = "".join(c for c in label[len(head) :] if c.isdigit())
+    return head, int(digits or 0)
+
+
+def package_fix(scene: Scene, name: str, run: Run, version: str = "") -> Fix:
+    """A run as a fix with a command; the version that is there stays where the run holds it."""
+    spec = f"=={version}" if version and run.holds(version) and not _series(version) else run.spec
+    return Fix("package", name, spec, run.label, command=install_line(scene, name, spec, run))
+
+
+def _series(version: str) -> bool:
+    return len(parse(version).release) < 3
+
+
+def install_line(scene: Scene, name: str, spec: str, run: Run) -> str:
+    """What a person can paste: `pip install "torch==2.7.1" --index-url ...`."""
+    if run.index in ("image", "") or run.index.startswith(f"{name}"):
+        return ""
+    target = name if not spec else f'"{name}{spec}"'
+    if run.index == "pypi":
+        return f"pip install {target}"
+    kind = scene.matrix.indexes()[run.index.partition(":")[0]].kind
+    url = scene.matrix.index_url(run.index)
+    option = {"simple": "--index-url", "flat": "--find-links"}.get(kind, "")
+    return f"pip install {target} {option} {url}" if option else ""
+
+
+def meets(candidate: Candidate, needs: Iterable[Need]) -> bool:
+    """True when a build satisfies every need."""
+    return all(satisfies(candidate, need) for need in needs)
