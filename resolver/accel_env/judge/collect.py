@@ -128,7 +128,7 @@ def _host(values: Mapping[str, str], devices: tuple[Device, ...], book: Book, or
     host = host_of(texts, devices, book)
     if "musl" in values:
         host = replace(host, libc_family="musl", libc=values["musl"])
-    witnesses = {one.field: one.by for one in said if values.get(one.field) == one.value}
+    witnesses = {one.field: one.by for one in sorted(said, key=lambda one: one.rank) if values.get(one.field) == one.value}
     provenance = {_FIELDS.get(key, key): f"{origin}: {witnesses[key]}" for key in _HOST if key in witnesses}
     return replace(host, libstdcxx=values.get("libstdcxx") or host.libstdcxx, provenance=provenance)
 

@@ -26,6 +26,8 @@ def installed_of(
     groups: dict[str, list[tuple[int, Installed]]] = {}
     for row in facts.packages:
         name = _name(row)
+        if row.name.startswith("_") or name == "python":
+            continue  # conda's own markers; the Python is no package of it
         if book.is_system(name):
             system.setdefault(name.replace("-", "_"), row.text)
         else:
@@ -49,7 +51,9 @@ def _read(name: str, row: Listed, book: Book) -> Installed:
     if _from_conda(row):
         cuda = _CONDA_CUDA.search(row.build)
         runtime = f"CUDA {cuda[1] or cuda[3]}.{cuda[2] or cuda[4]}" if cuda else "cpu" if "cpu" in row.build else ""
-        text = f"{row.text} (conda{', ' if runtime else ''}{runtime})"
+        if runtime or name == "torch":
+            # what runs on no accelerator is the same everywhere; the others' architecture lists are conda's own
+            text = f"{row.text} (conda{', ' if runtime else ''}{runtime})"
     elif row.url and not row.text:
         text = f"(source: {row.url})" if "git+" in row.url or row.url.startswith("file:") else f"({row.url})"
     one = installed(name, text, row.by, vendor_words=book.vendor_words, vendor_labels=book.vendor_labels)

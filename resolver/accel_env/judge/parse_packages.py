@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from accel_env.judge.parse_base import Facts, Listed
+from accel_env.judge.parse_base import Facts, Listed, Said
 
 _VERSION = r"\d[\w.!+~-]{0,60}"
 _NAME = r"[A-Za-z0-9](?:[\w.-]{0,100}[A-Za-z0-9])?"
@@ -35,7 +35,9 @@ _FAMILIES = (
 
 def parse(lines: Sequence[str], names: frozenset[str]) -> Facts:
     """The packages of every list. `names`: distribution names that are taken without the head of a table."""
-    return Facts(packages=(*_tables(lines, names), *_plain(lines, names), *_shown(lines)))
+    packages = (*_tables(lines, names), *_plain(lines, names), *_shown(lines))
+    pythons = (Said("python", row.text, row.by) for row in packages if row.name == "python" and row.build)
+    return Facts(tuple(pythons), packages=packages)
 
 
 def _tables(lines: Sequence[str], names: frozenset[str]) -> Iterator[Listed]:

@@ -36,7 +36,7 @@ _FIELDS = {
     "pytorch cxx11 abi": "cxx11abi",
 }
 _GPU_KEYS = ("gpu models and configuration", "intel gpu models", "intel gpu models onboard", "intel gpu models detected")
-_NUMBERED = re.compile(r"\s*(?:GPU (\d{1,4}(?:,\d{1,4})*):|\*) ?(.*)$")
+_NUMBERED = re.compile(r"\s*(?:GPU (\d{1,4}(?:,\d{1,4}){0,15}):|\*|(?=\[\d{1,3}\] )) ?(.*)$")
 _GFX = re.compile(r"\((gfx[0-9a-f]{3,5})")
 _BARE_ID = re.compile(r"Device ([0-9a-f]{4})$")
 _LISTED = re.compile(r"\s*\[(pip3?|conda|uv)\] ?(\S.*)$")
