@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,48 +49,91 @@ def doctor(sources: Sources, matrix: Matrix, host_of: Callable[[Host | None], Ho
         environment = replace(environment, host=host_of(environment.host))
     scans = [_scanned(name, matrix) for name in sources.logs]
     clues = (*(clue for scan in scans for clue in scan.clues), *read(environment.texts, matrix))
-    answer = diagnosis(judge(environment, clues, matrix), environment, (*judged, *sources.logs))
+    answer = diagnosis(judge(environment, clues, matrix), _sorted(environment, matrix), (*judged, *sources.logs))
+    answer["modelled"] = [name for name in answer["environment"].get("packages", ()) if name in matrix.package_names()]
     if sources.logs:
         answer["lines"] = [
             {"file": name, "line": number, "text": text}
             for name, scan in zip(sources.logs, scans, strict=True)
             for number, text in scan.lines
         ]
-    if (sources.errors or sources.logs) and not clues:
-        answer["notes"] = [
-            "not recognised: no error text that accel-env knows; what follows is what the environment itself shows"
-        ]
+    answer["notes"] = [*environment.host.notes, *_notes(sources, environment, bool(clues))]
     return answer
+
+
+def _notes(sources: Sources, environment: Environment, recognised: bool) -> Iterator[str]:
+    """What is worth saying though it is no finding: what was not understood, and what a CPU build or its absence means here."""
+    if (sources.errors or sources.logs) and not recognised:
+        yield "not recognised: no error text that accel-env knows; what follows is what the environment itself shows"
+    torch = next((one for one in environment.installed if one.name == "torch"), None)
+    if not sources.described and torch is None:
+        yield f"torch is not installed for {environment.host.provenance.get('python', 'this interpreter')}{_another(environment)}"
+    if not sources.described and torch is not None and not environment.host.devices:
+        label = torch.local or "default"
+        runs = "which is right for it" if torch.local == "cpu" else "which runs on its CPU alone"
+        yield f"no accelerator was found on this machine; torch {torch.version} is the {label} build, {runs}"
+
+
+def _another(environment: Environment) -> str:
+    """The interpreter that is meant perhaps: that of the active environment, where this program is installed elsewhere."""
+    active = environment.variables.get("VIRTUAL_ENV") or environment.variables.get("CONDA_PREFIX") or ""
+    program = environment.host.provenance.get("python", "")
+    if not active or program.startswith(f"{active}/"):
+        return "; --python PATH names another interpreter"
+    return f"; the active environment is another one: --python {active}"
+
+
+def _sorted(environment: Environment, matrix: Matrix) -> Environment:
+    """The environment with the packages that the matrix models first, torch at their head."""
+    names = matrix.package_names()
+    ordered = sorted(environment.installed, key=lambda one: (one.name != "torch", one.name not in names))
+    return replace(environment, installed=tuple(ordered))
 
 
 def _parts(sources: Sources, matrix: Matrix, host_of: Callable[[Host | None], Host]) -> tuple[list[Environment], list[str]]:
     """The environments that the sources give, the better one first, and how to name them."""
-    from accel_env.judge.collect import collect
-    from accel_env.judge.interpreter import read_interpreter
-    from accel_env.judge.report import read_report
     from accel_env.judge.types import Environment
-    from accel_env.system.files import read_text_file
-    from accel_env.system.real import RealSystem
 
     parts: list[Environment] = []
     judged: list[str] = []
     if not sources.described:
         # before the machine: the Python that counts is that of the interpreter
-        parts.append(read_interpreter(sources.python, RealSystem(), matrix, imports=sources.imports))
+        parts.append(_interpreter(sources, matrix))
         judged.append(sources.python or "this interpreter")
     if sources.host_file or not sources.described:
         parts.append(Environment(host=host_of(None), known=frozenset({"os", "arch"})))
         judged.append(sources.host_file or "this machine")
     if sources.report:
-        parts.append(read_report(read_text_file(sources.report), matrix, sources.report))
+        parts.append(_report(sources.report, matrix))
         judged.append(sources.report)
     for name in sources.collect_env:
-        parts.append(collect(read_text_file(name), matrix, name))
+        parts.append(_dump(name, matrix))
         judged.append(name)
     if sources.errors:
         parts.append(Environment(texts=sources.errors))
         judged.append("the error text")
     return parts or [Environment()], judged
+
+
+def _interpreter(sources: Sources, matrix: Matrix) -> Environment:
+    from accel_env.judge.interpreter import read_interpreter
+    from accel_env.system.real import RealSystem
+
+    return read_interpreter(sources.python, RealSystem(), matrix, imports=sources.imports)
+
+
+def _report(name: str, matrix: Matrix) -> Environment:
+    from accel_env.judge.report import read_report
+    from accel_env.system.files import read_text_file
+
+    return read_report(read_text_file(name), matrix, name)
+
+
+def _dump(name: str, matrix: Matrix) -> Environment:
+    from accel_env.judge.collect import collect
+    from accel_env.system.files import read_text_file
+
+    return collect(read_text_file(name), matrix, name)
 
 
 def _merged(parts: list[Environment]) -> Environment:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from accel_env.cli.text import Json, items, mapping, reason, string, wrap
 
-REASONS = 4  # per finding, in text
-PACKAGES = 8  # named in the line about what was judged
+REASONS, FIXES = 4, 4  # per finding, in text
+PACKAGES = 12  # named in the line about what was judged
 
 
 def findings_lines(answer: Json, columns: int) -> list[str]:
@@ -36,7 +36,9 @@ def finding_lines(finding: object, columns: int) -> list[str]:
     fixes = items(finding, "fixes")
     if fixes:
         lines.append("  do this:" if len(fixes) == 1 else "  do one of these, the cheapest first:")
-        lines += [line for fix in fixes for line in _fix(fix, columns)]
+        lines += [line for fix in fixes[:FIXES] for line in _fix(fix, columns)]
+    if len(fixes) > FIXES:
+        lines.append(f"    and {len(fixes) - FIXES} more ways out; --json has them all")
     return lines
 
 
@@ -55,7 +57,7 @@ def _fix(fix: object, columns: int) -> list[str]:
 def _judged(answer: Json, columns: int) -> list[str]:
     origins = ", ".join(str(one) for one in items(answer, "judged"))
     environment = mapping(answer, "environment")
-    parts = [_machine(environment), _devices(environment), _packages(environment)]
+    parts = [_machine(environment), _devices(environment), _packages(answer)]
     known = "; ".join(part for part in parts if part)
     if not known and not origins:
         return []
@@ -79,10 +81,20 @@ def _devices(environment: Json) -> str:
     return ", ".join(text if count == 1 else f"{count} x {text}" for text, count in counted.items())
 
 
-def _packages(environment: Json) -> str:
-    named = [f"{name} {version}" for name, version in mapping(environment, "packages").items()]
-    more = f" and {len(named) - PACKAGES} more packages" if len(named) > PACKAGES else ""
-    return ", ".join(named[:PACKAGES]) + more
+def _packages(answer: Json) -> str:
+    """The packages that accel-env knows something about; the others are counted."""
+    packages = mapping(answer, "environment", "packages")
+    known = [str(name) for name in _modelled(answer)][:PACKAGES]
+    more = len(packages) - len(known)
+    if not known:
+        return f"{more} packages, none of which accel-env knows" if more else ""
+    return ", ".join(f"{name} {packages[name]}" for name in known) + (f" and {more} other packages" if more else "")
+
+
+def _modelled(answer: Json) -> tuple[object, ...]:
+    """The packages that the matrix models; all of them where the answer does not tell them apart."""
+    packages = mapping(answer, "environment", "packages")
+    return items(answer, "modelled") if "modelled" in answer else tuple(packages)
 
 
 def _verdict(answer: Json) -> str:
@@ -90,8 +102,8 @@ def _verdict(answer: Json) -> str:
     counts = [(severities.count(word), word) for word in ("error", "warning", "note")]
     said = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
     environment = mapping(answer, "environment")
-    if not environment.get("packages") and not environment.get("wanted") and not environment.get("gpus") and not severities:
-        return "nothing to judge: neither a package nor a device nor an error text that accel-env knows was found"
+    if not severities and not _modelled(answer) and not environment.get("wanted") and not environment.get("gpus"):
+        return "nothing to judge: no package, no device and no error text that accel-env knows was found"
     if not said:
         return "clean: none of the facts that accel-env has speaks against this environment"
     return said if answer.get("status") == "errors" else f"no error; {said}"

@@ -90,8 +90,9 @@ def environment_mapping(environment: Environment) -> dict[str, Any]:
         {key: value for key, value in (("name", d.name), ("arch", d.arch), ("driver", d.driver)) if value} for d in host.devices
     ]
     pairs: dict[str, Any] = {
-        "os": host.os,
-        "arch": host.arch,
+        # without anybody's word these two are defaults of the type
+        "os": host.os if "os" in environment.known or host.provenance.get("os") else "",
+        "arch": host.arch if "arch" in environment.known or host.provenance.get("arch") else "",
         "kernel": host.kernel,
         host.libc_family or "libc": host.libc,
         "python": host.python,
@@ -154,7 +155,7 @@ def fix_text(fix: Mapping[str, Any]) -> str:
     what = f"{name}{'' if not spec or spec[0] in '<>=!~' else ' '}{spec}" + (f" (build {build})" if build else "")
     texts = {
         "package": f"install {what}",
-        "driver": f"a driver {spec or name}",
+        "driver": f"a driver {spec}" if spec else f"a newer driver of {name}",
         "python": f"Python {spec}",
         "toolchain": f"the toolchain {what}",
         "image": f"the image {what}",

@@ -105,7 +105,7 @@ def ask(python: str, system: System) -> Interpreter:
             program, version, path, str(said["prefix"]), _SYSTEMS.get(said["system"], said["system"]), CPUS.get(cpu.lower(), cpu)
         )
     except (ValueError, LookupError, TypeError):
-        why = done.problem or "it answers as no Python does"
+        why = "there is no such program" if done.missing else done.problem or "it answers as no Python does"
         hint = "name the program, as in --python .venv/bin/python, or the folder of a virtual environment"
         raise UsageError("not-an-interpreter", f"--python {python} cannot be asked: {why}", hint=hint) from None
 
