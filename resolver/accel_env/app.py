@@ -54,7 +54,11 @@ def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> 
     from accel_env.system.real import RealSystem
 
     host = described or (read(request.host, matrix) if request.host else probe(RealSystem(), matrix, full=False))
-    return override(
+    elsewhere = bool(request.devices) and not request.host and described is None
+    if elsewhere and request.target != "venv":
+        # what runs on the described machine must not depend on this one, or two people get two plans
+        host = Host(os=host.os, arch=host.arch)
+    changed = override(
         host,
         devices=request.devices,
         driver=request.driver,
@@ -63,6 +67,12 @@ def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> 
         arch=request.arch,
         matrix=matrix,
     )
+    if elsewhere and not request.arch:
+        rows = [matrix.devices().by_name(device.vendor, device.name) for device in changed.devices]
+        only = {row.cpu if row else "" for row in rows}
+        if len(only) == 1 and "" not in only:
+            return replace(changed, arch=only.pop())
+    return changed
 
 
 def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ...]]:

@@ -67,15 +67,19 @@ def close_problem(
         if isinstance(result, Conflict):
             raise _no_solution(plan_of(result, matrix, notes), told)
         labels = ", ".join(p.candidate.label for p in result.picks)
+        _refuse_source(result)
+        last = result
         if hashed_only and not result.lockable:
             raise ClosureError("artifact-unhashed", f"not every file of {labels} has a known hash")
         progress(f"closing over {labels}")
         closed = close(result, matrix, rules, closer, options)
         if not isinstance(closed, Refusal):
             return closed, plan_of(result, matrix, notes), tuple(told)
+        if closed.reason in told or not (result.picks or closed.also):
+            raise _refused(closed.reason, result, matrix)
         told.append(closed.reason)
         problem = _learn(problem, closed)
-    raise _refused(told[-1])
+    raise _refused(told[-1], last, matrix)
 
 
 def _learn(problem: Problem, refusal: Any) -> Problem:
@@ -85,12 +89,32 @@ def _learn(problem: Problem, refusal: Any) -> Problem:
     return replace(problem, nogoods=(*problem.nogoods, Nogood(refusal.picks, refusal.reason)))
 
 
-def _refused(words: str) -> ClosureError:
+def _refuse_source(solution: Solution) -> None:
+    """A source build has no file to lock: say so before the closure does in its own words."""
+    from accel_env.solve.verdict import SOURCE_RANK
+
+    built = [p.candidate.label for p in solution.picks if p.candidate.rank >= SOURCE_RANK]
+    if built:
+        raise ClosureError(
+            "source-build",
+            f"{', '.join(built)} must be compiled: there is no file whose hash could be locked",
+            hint="leave it out, or lock the rest without --source-builds and compile it in the image",
+        )
+
+
+def _refused(words: str, solution: Solution, matrix: Matrix) -> ClosureError:
+    """The closure's refusal; where packages outside the matrix were asked for, they are the first to look at."""
+    import difflib
+
+    hint = "loosen one of the asks, or name an older torch"
+    if solution.outside:
+        names = [ask.name for ask in solution.outside]
+        near = [n for name in names for n in difflib.get_close_matches(name, sorted(matrix.package_names()), 1, 0.6)]
+        hint = f"look at {', '.join(names)} first, which the matrix does not know" + (
+            f"; did you mean {near[0]}?" if near else ""
+        )
     return ClosureError(
-        "closure-refused",
-        f"the closure refused {ATTEMPTS} combinations, the last one with the words below",
-        context=tuple(words.splitlines()),
-        hint="loosen one of the asks, or name an older torch",
+        "closure-refused", "the closure refused the picks in the words below", context=tuple(words.splitlines()), hint=hint
     )
 
 

@@ -158,6 +158,7 @@ class Ask:
     extras: tuple[str, ...] = ()
     text: str = ""
     origin: str = ""
+    marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def test_stacks(matrix: Matrix) -> None:
     assert (zz.vendor, zz.run_args, zz.run_env) == ("acme", ("--gpus", "all"), {"ZZ_VISIBLE": "all"})
     assert zz.run_fact == "stacks/zz:run"
     assert zz.code_rules[0].not_from == ("aa_10",) and zz.aliases[0].b == "aa_16" and zz.driver_names[0].release == "6.4"
-    assert zz.arch_drivers[0].below == "590" and zz.kind_rules[0].kind == "board"
+    assert zz.arch_drivers[0].allows == "<590" and zz.kind_rules[0].kind == "board"
     assert zz.forward_compat and zz.forward_compat.branches == ("535",)
     assert zz.inbox and zz.inbox.kernels == (InboxKernel(("aa_20",), ">=6.11", "stacks/zz:rule"),)
     assert zz.answer and zz.answer.text == "ask the vendor"

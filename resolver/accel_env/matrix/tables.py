@@ -97,8 +97,13 @@ def _driver_name(row: Row) -> DriverName:
     return found
 
 
+def _cpu(text: str) -> str:
+    return "" if text in ("x86_64", "aarch64") else f"`{text}` is none of: x86_64, aarch64"
+
+
 def _arch_driver(row: Row) -> ArchDriver:
-    found = ArchDriver(row.texts("archs", required=True, check=checks.arch), row.text("below", check=checks.version), row.fact())
+    archs = row.texts("archs", required=True, check=checks.arch)
+    found = ArchDriver(archs, row.text("allows", check=checks.specifier), row.fact())
     row.close()
     return found
 
@@ -179,6 +184,7 @@ def parse_device(row: Row, vendor: str) -> DeviceRow:
         vendor=vendor, name=row.text("name"), arch=row.text("arch", check=checks.arch), aliases=row.texts("aliases"),
         pci=row.texts("pci", check=checks.pci), integrated=row.flag("integrated"), kind=row.optional("kind"),
         memory_mib=row.whole("memory_mib"), stack=row.optional("stack"), unsupported=row.optional("unsupported"), fact=row.fact(),
+        cpu=row.optional("cpu", check=_cpu),
     )
     row.close()
     return found

@@ -66,10 +66,10 @@ class DriverName:
 
 @dataclass(frozen=True, slots=True)
 class ArchDriver:
-    """Drivers from `below` on have dropped the devices of these architectures."""
+    """The only drivers that know the devices of these architectures: a specifier."""
 
     archs: tuple[str, ...]
-    below: str
+    allows: str
     fact: str
 
 
@@ -158,7 +158,10 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """A product. `stack`: the one that serves it where the vendor has several; `unsupported`: why none does."""
+    """A product.
+
+    `stack`: the one that serves it where the vendor has several; `unsupported`: why none does; `cpu`: the only one it comes with.
+    """
 
     vendor: str
     name: str
@@ -171,6 +174,7 @@ class DeviceRow:
     stack: str = ""
     unsupported: str = ""
     fact: str = ""
+    cpu: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from accel_env.solve.field import Entry, Field, Link
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import COST, relaxations
 from accel_env.solve.verdict import SOURCE_RANK, Failure, Item
-from accel_env.solve.versions import split_stack
+from accel_env.solve.versions import allows, parse, split_stack
 
 REASONS = 8
 RELAXATIONS = 6
@@ -42,6 +42,11 @@ def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
     matrix, here = field.matrix, field.problem.host.platform
     if ask.name not in matrix.package_names():
         return
+    known = list(dict.fromkeys(c.version for c in matrix.candidates(ask.name, here)))
+    if ask.specifier and known and not any(allows(ask.specifier, version) for version in known):
+        newest = max(known, key=parse)
+        text = f"the matrix of {matrix.version} knows no {ask.name} {ask.specifier} for {here}; the newest is {newest}"
+        yield because(matrix, "package", text, matrix.candidates(ask.name, here)[0].fact)
     found_on: dict[str, list[Candidate]] = {}
     for platform in matrix.platforms(ask.name):
         fitting = [c for c in matrix.candidates(ask.name, platform) if ask_fits(ask, c, matrix)]

@@ -89,12 +89,16 @@ def driver_text(ground: Ground, stack: str, jit: bool) -> str:
     """How the driver meets a stack release's rule."""
     need = ground.driver_need(stack, full=jit)
     assert need is not None
-    have = ", ".join(dict.fromkeys(d.driver for d in ground.devices if d.driver)) or "an unknown driver"
+    drivers = list(dict.fromkeys(d.driver for d in ground.devices if d.driver))
     wanted = " or ".join(need.values) if need.values else need.allows
-    if need.values or jit:
+    if not drivers:
+        return f"{stack} needs driver {wanted}; no driver was named, so whether yours does is unknown"
+    have = ", ".join(drivers)
+    if need.values or jit or ground.fully_supported(stack):
         return f"{stack} needs driver {wanted}; this host has {have}"
-    strength = "every feature" if ground.fully_supported(stack) else "machine code only (minor-version compatibility)"
-    return f"{stack} needs driver {wanted}; this host has {have}: {strength}"
+    full = ground.driver_need(stack, full=True)
+    whole = f"; {full.allows} would do everything" if full and full.allows else ""
+    return f"{stack} starts with driver {wanted} (minor-version compatibility: machine code alone); this host has {have}{whole}"
 
 
 def _met_text(need: Need, candidate: Candidate, ground: Ground, python: str, jit: bool) -> str:

@@ -84,7 +84,9 @@ def _warnings(
 def _device_warnings(field: Field, stack: str) -> Iterator[Warned]:
     ground, problem = field.ground, field.problem
     if not problem.devices and ground.stack_name == "cpu" and not problem.policy.stack:
-        yield Warned("cpu-stack", "no accelerator was named and none was found: this plan is for the CPU")
+        named = problem.host.provenance.get("devices") == "--device"
+        found = "--device cpu" if named else "no accelerator was named and none was found"
+        yield Warned("cpu-stack", f"{found}: this plan is for the CPU")
     elif not problem.devices and ground.stack_name != "cpu":
         yield Warned("no-device", f"no device was named for {stack}: whether the builds hold code for yours was not checked")
     for device, why in problem.ignored:
@@ -120,7 +122,11 @@ def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator
     drivers = [ground.driver(d) for d in problem.devices]
     wanted = " or ".join(need.values) if need.values else need.allows
     if not all(drivers):
-        yield Warned("driver-unknown", f"no driver was named: {stack} needs driver {wanted}", need.fact)
+        known = {
+            r.allows for d in problem.devices for r in (ground.stack.arch_drivers if ground.stack else ()) if d.arch in r.archs
+        }
+        limits = f", and this device a driver {' and '.join(sorted(known))}" if known else ""
+        yield Warned("driver-unknown", f"no driver was named: {stack} needs driver {wanted}{limits}", need.fact)
     elif not all(d[0].isdigit() for d in drivers):
         yield Warned(
             "driver-in-kernel",
@@ -130,7 +136,7 @@ def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator
     elif not need.values and not ground.fully_supported(stack):
         yield Warned(
             "driver-minor-compat",
-            driver_text(ground, stack, torch.verdict.jit) + "; code that is compiled at run time from PTX will not load",
+            driver_text(ground, stack, torch.verdict.jit) + ". What must be compiled from PTX at run time does not load",
             need.fact,
         )
 

@@ -172,12 +172,11 @@ class Ground:
                             )
                         )
                 driver = self.driver(device)
-                for drop in stack.arch_drivers:
-                    if device.arch in drop.archs and driver[:1].isdigit() and not allows(f"<{drop.below}", driver):
-                        need = Need(Subject.DRIVER, drop.fact, allows=f"<{drop.below}")
-                        rows.append(
-                            Failure(need, f"driver {device.driver} has dropped {_named(device)}", (bit | self._bit("driver"),))
-                        )
+                for known in stack.arch_drivers:
+                    if device.arch in known.archs and driver[:1].isdigit() and not allows(known.allows, driver):
+                        need = Need(Subject.DRIVER, known.fact, allows=known.allows)
+                        why = f"driver {device.driver} does not know {_named(device)}"
+                        rows.append(Failure(need, why, (bit | self._bit("driver"),)))
                 release = self.release(candidate.stack)
                 if release and release.archs and device.arch not in release.archs:
                     rows.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
@@ -45,7 +46,9 @@ def parse_ask(text: str, origin: str) -> Ask:
             f"{origin}: {text!r} names a URL; the matrix picks files itself",
             hint=f"write {requirement.name!r}, or add the file in an overlay",
         )
-    return Ask(normalise(requirement.name), str(requirement.specifier), tuple(sorted(requirement.extras)), text.strip(), origin)
+    marker = str(requirement.marker or "")
+    extras = tuple(sorted(requirement.extras))
+    return Ask(normalise(requirement.name), str(requirement.specifier), extras, text.strip(), origin, marker)
 
 
 def merge(asks: Iterable[Ask]) -> tuple[Ask, ...]:
@@ -63,7 +66,19 @@ def state(host: Host, asks: Sequence[Ask], policy: Policy, matrix: Matrix, nogoo
     """
     _check_policy(policy, matrix)
     devices, ignored = choose_devices(host, policy, matrix)
-    return Problem(host, devices, merge(asks), policy, ignored, nogoods)
+    problem = Problem(host, devices, merge(asks), policy, ignored, nogoods)
+    if any(ask.marker for ask in problem.asks):
+        problem = replace(problem, asks=tuple(ask for ask in problem.asks if _counts(ask, problem, matrix)))
+        if not problem.asks:
+            raise UsageError("nothing-asked", f"no requirement counts on {host.platform}: every marker says otherwise")
+    return problem
+
+
+def _counts(ask: Ask, problem: Problem, matrix: Matrix) -> bool:
+    """True when an ask's marker holds on the host; where it depends on a Python that is free, on the preferred one."""
+    from accel_env.matrix.markers import marker_holds
+
+    return marker_holds(ask.marker, problem.host.platform, pythons_of(problem, matrix)[0])
 
 
 def _check_policy(policy: Policy, matrix: Matrix) -> None:
