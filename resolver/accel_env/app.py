@@ -149,15 +149,17 @@ def explain_not(request: Request, text: str) -> Json:
 
 def lock(request: Request, output: str, progress: Callable[[str], None] | None = None) -> Json:
     """Resolve, close over every dependency, write `pylock.toml`, `requirements.lock` and `plan.json` into `output`."""
-    from accel_env.lock.write import lock_files, write_files
+    from accel_env.lock.write import drop_stale, lock_files, refuse_foreign, write_files
     from accel_env.system.files import check_folder
 
     check_folder(output)
+    refuse_foreign(Path(output))
     matrix = matrix_of(request.overlays)
     lock, plan, told = closed(request, matrix, progress or _silent)
     files = {**lock_files(lock), "plan.json": plan_bytes(plan)}
     write_files(Path(output), files)
-    return _written(plan, lock, output, files, told)
+    gone = tuple(f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
+    return _written(plan, lock, output, files, (*told, *gone))
 
 
 def render(
@@ -168,18 +170,20 @@ def render(
     progress: Callable[[str], None] | None = None,
 ) -> Json:
     """Lock, then write the Dockerfile and what goes with it into `output`."""
-    from accel_env.lock.write import lock_files, write_files
+    from accel_env.lock.write import drop_stale, lock_files, refuse_foreign, write_files
     from accel_env.render import RenderOptions
     from accel_env.render import render as render_files
     from accel_env.system.files import check_folder
 
     check_folder(output)
+    refuse_foreign(Path(output))
     matrix = matrix_of(request.overlays)
     lock, plan, told = closed(request, matrix, progress or _silent)
     options = RenderOptions(formats=formats, allow_unpinned=allow_unpinned)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
     write_files(Path(output), files)
-    return _written(plan, lock, output, files, told)
+    gone = tuple(f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
+    return _written(plan, lock, output, files, (*told, *gone))
 
 
 def doctor(request: Request, sources: Sources) -> Json:

@@ -45,7 +45,8 @@ class Fact:
 class Need:
     """One condition of a candidate, with the fact behind it. Which fields count depends on `subject`.
 
-    driver, libc, libstdcxx, kernel, python, package, torch: `allows`, a PEP 440 specifier set, empty for any.
+    driver, libc, libstdcxx, kernel, python, package, torch: `allows`, a PEP 440 specifier set, empty for any. A driver need with
+    a `name` is that of an architecture, whatever the build.
     arch: `values` (machine code), `jit` (PTX, or targets that run by just-in-time compilation),
     `lacks` (architectures whose library kernels are missing although the code list names them).
     os, cpu, stack: `values`. python: `values` are wheel tags (`cp312`, `cp39-abi3`, `py3`, `cp314t`).

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accel_env.errors import ClosureError
+from accel_env.errors import ClosureError, UsageError
 from accel_env.lock.artifacts import PYPI, normalise
 from accel_env.lock.question import target_of
 
@@ -106,6 +106,42 @@ def _text(value: str) -> str:
 
 def _literal(value: str) -> str:
     return f"'{value}'"
+
+
+_MARKS = (b"Written by accel-env", b'"schema": "accel-env/plan/1"')
+_UNMARKED = (".dockerignore", "image-constraints.txt", "sbom.json")  # ours where the Dockerfile beside them is
+GENERATED = (*_UNMARKED, "Dockerfile", "requirements.lock", "pylock.toml", "plan.json", "apptainer.def")
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that holds a file of a name that we write, but not one that we wrote. UsageError names the file."""
+    for name in GENERATED:
+        place = folder / name
+        if place.is_file() and not _ours(place):
+            raise UsageError(
+                "would-overwrite",
+                f"{place} was not written by accel-env and is left alone",
+                hint="name another folder after -o, or move the file away",
+            )
+
+
+def drop_stale(folder: Path, written: Iterable[str]) -> tuple[str, ...]:
+    """Remove what an earlier call wrote into the folder and this one did not: a lock beside the Dockerfile of another plan
+    misleads. Gives the names."""
+    kept = set(written)
+    stale = [name for name in GENERATED if name not in kept and (folder / name).is_file() and _ours(folder / name)]
+    for name in stale:
+        (folder / name).unlink()
+    return tuple(stale)
+
+
+def _ours(place: Path) -> bool:
+    if place.name in _UNMARKED:
+        dockerfile = place.with_name("Dockerfile")
+        return dockerfile.is_file() and _ours(dockerfile)
+    with open(place, "rb") as stream:
+        head = stream.read(4096)
+    return any(mark in head for mark in _MARKS)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -27,6 +27,8 @@ def because(matrix: Matrix, need: str, text: str, fact_id: str) -> Because:
 
 def failure_text(failure: Failure, candidate: Candidate) -> str:
     """A failure in one clause: what is needed, and what it met."""
+    if failure.need.subject is Subject.DRIVER and failure.need.name:
+        return f"{failure.met}, which takes a driver {failure.need.allows}"
     text = need_text(failure.need, candidate)
     return f"{text}; {failure.met}" if failure.met else text
 

@@ -174,7 +174,7 @@ class Ground:
                 driver = self.driver(device)
                 for known in stack.arch_drivers:
                     if device.arch in known.archs and driver[:1].isdigit() and not allows(known.allows, driver):
-                        need = Need(Subject.DRIVER, known.fact, allows=known.allows)
+                        need = Need(Subject.DRIVER, known.fact, allows=known.allows, name=device.arch)
                         why = f"driver {device.driver} does not know {_named(device)}"
                         rows.append(Failure(need, why, (bit | self._bit("driver"),)))
                 release = self.release(candidate.stack)
