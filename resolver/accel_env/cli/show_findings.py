@@ -5,6 +5,7 @@ from __future__ import annotations
 from accel_env.cli.text import Json, items, mapping, reason, string, wrap
 
 REASONS, FIXES = 4, 4  # per finding, in text
+LINES = 5  # of a log, named before the findings
 PACKAGES = 12  # named in the line about what was judged
 
 
@@ -13,6 +14,12 @@ def findings_lines(answer: Json, columns: int) -> list[str]:
     lines = _judged(answer, columns)
     for text in (*items(answer, "notes"), *items(answer, "disagreements")):
         lines += wrap(f"note: {text}", columns, "", "  ")
+    told = items(answer, "lines")
+    for line in told[:LINES]:
+        place = f"{string(line, 'file')}:{string(line, 'line')}"
+        lines += wrap(f"{place}: {string(line, 'text')}", columns, "", "  ")
+    if len(told) > LINES:
+        lines.append(f"and {len(told) - LINES} more deciding lines; --json has them all")
     for finding in items(answer, "findings"):
         lines += ["", *finding_lines(finding, columns)]
     return [*lines, "", *wrap(_verdict(answer), columns, "", "  ")]

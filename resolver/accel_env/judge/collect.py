@@ -20,7 +20,7 @@ from accel_env.judge import (
 )
 from accel_env.judge.book import Book, open_book
 from accel_env.judge.machine import host_of
-from accel_env.judge.parse_base import Facts, Said, lines_of
+from accel_env.judge.parse_base import TEXT_LIMIT, Facts, Said, lines_of
 from accel_env.judge.types import Environment
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def collect(text: str, matrix: Matrix, origin: str = "collect_env") -> Environme
     installed, system = collect_packages.installed_of(facts, values, book, told)
     known = frozenset(_KNOWN.get(key, key.partition(":")[0]) for key in values if key in _HOST or key.startswith("driver:"))
     return Environment(
-        host=_host(values, devices, book, origin, facts.said),
+        host=replace(_host(values, devices, book, origin, facts.said), notes=_notes(text, origin)),
         installed=installed,
         cuda_driver=values.get("cuda_driver", ""),
         variables=dict(facts.variables),
@@ -131,6 +131,11 @@ def _host(values: Mapping[str, str], devices: tuple[Device, ...], book: Book, or
     witnesses = {one.field: one.by for one in sorted(said, key=lambda one: one.rank) if values.get(one.field) == one.value}
     provenance = {_FIELDS.get(key, key): f"{origin}: {witnesses[key]}" for key in _HOST if key in witnesses}
     return replace(host, libstdcxx=values.get("libstdcxx") or host.libstdcxx, provenance=provenance)
+
+
+def _notes(text: str, origin: str) -> tuple[str, ...]:
+    short = f"{origin}: the first {TEXT_LIMIT >> 20} MiB were read, not the rest; --log reads texts of any length"
+    return (short,) if len(text) > TEXT_LIMIT else ()
 
 
 _FIELDS = {"glibc": "libc", "musl": "libc", "os_name": "os"}

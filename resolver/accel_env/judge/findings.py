@@ -151,7 +151,8 @@ def fix_text(fix: Mapping[str, Any]) -> str:
     name, spec, build = (str(fix.get(key, "")) for key in ("name", "spec", "build"))
     if fix["kind"] == "env":
         pairs = [f"{key}={value}" for key, value in fix.get("set", {}).items()]
-        return " and ".join(filter(None, (f"set {' '.join(pairs)}" if pairs else "", _unset(fix))))
+        said = " and ".join(filter(None, (f"set {' '.join(pairs)}" if pairs else "", _unset(fix))))
+        return said or str(fix.get("do", "")) or "change the environment"
     what = f"{name}{'' if not spec or spec[0] in '<>=!~' else ' '}{spec}" + (f" (build {build})" if build else "")
     texts = {
         "package": f"install {what}",

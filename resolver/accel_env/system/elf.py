@@ -40,7 +40,9 @@ def _needed(stream: BinaryIO) -> Iterator[str]:
     for tag, value in tags:
         if tag == _NEEDED and base and value < values.get(_STRINGS_SIZE, 0):
             stream.seek(base + value)
-            yield stream.read(256).partition(b"\0")[0].decode("utf-8", "replace")
+            name, end, _ = stream.read(256).partition(b"\0")
+            if name and end:
+                yield name.decode("utf-8", "replace")
 
 
 def _tags(data: bytes) -> Iterator[tuple[int, int]]:
