@@ -185,7 +185,7 @@ def test_native_libraries_are_looked_at(tmp_path: Path, matrix: Matrix) -> None:
 @pytest.mark.parametrize("broken", ["", "accel-env:", "accel-env:[]", "accel-env:{", 'accel-env:{"version": [3]}', "Python 3"])
 def test_what_is_no_python_is_said(broken: str) -> None:
     with pytest.raises(UsageError, match="cannot be asked"):
-        ask("/opt/x", Machine(**{"sys": Completed(("x",), 0, broken, "")}))
+        ask("/opt/x", Machine(sys=Completed(("x",), 0, broken, "")))
 
 
 def test_a_missing_program_is_said() -> None:
@@ -211,11 +211,11 @@ def test_imports_fail_in_a_child_and_tell_why() -> None:
         ("x",), 1, "", "Traceback (most recent call last):\nImportError: libcudart.so.12: cannot open shared object file"
     )
     good = Completed(("x",), 0, "", "")
-    machine = Machine(**{"torch": good, "vllm": bad})
+    machine = Machine(torch=good, vllm=bad)
     assert failures("python", ["vllm", "torch"], {"vllm": "vllm"}, machine) == (bad.stderr,)
-    broken = Machine(**{"torch": bad, "vllm": good})
+    broken = Machine(torch=bad, vllm=good)
     assert failures("python", ["vllm", "torch"], {}, broken) == (bad.stderr,), "nothing else is tried without torch"
-    slow = Machine(**{"torch": Completed(("x",), None, "", "", "python did not answer within 60 s and was stopped")})
+    slow = Machine(torch=Completed(("x",), None, "", "", "python did not answer within 60 s and was stopped"))
     assert failures("python", ["torch"], {}, slow)[0].endswith("did not answer within 60 s and was stopped")
-    warned = Machine(**{"torch": Completed(("x",), 0, "", "UserWarning: CUDA initialization: The NVIDIA driver is too old")})
+    warned = Machine(torch=Completed(("x",), 0, "", "UserWarning: CUDA initialization: The NVIDIA driver is too old"))
     assert "too old" in failures("python", ["torch"], {}, warned)[0]
