@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Protocol
 
-from accel_env.judge.types import FIX_KINDS, Fix
+from accel_env.judge.types import FIX_KINDS, Environment, Fix, Installed
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
@@ -104,12 +104,19 @@ class LostCode:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two releases that belong together: `other` is what a release of `name` inside `allows` needs."""
+    """Two releases that belong together: `other` is what a release of `name` inside `allows` needs.
+
+    `label`: only builds whose label begins so; `vendor`: no index's build of `other` will do; `rule` names the finding.
+    """
 
     name: str
     allows: str
     other: str
     wants: str
+    label: str
+    vendor: bool
+    rule: str
+    fixes: tuple[Fix, ...]
     fact: str
 
 
@@ -137,6 +144,7 @@ class Book:
     named: Mapping[str, str]
     kernel_modules: tuple[KernelModules, ...]
     same_release: Mapping[str, tuple[str, str]]
+    board_builds: tuple[str, ...]
     library_variables: Mapping[str, str]
     lost_code: LostCode | None
     notes: Mapping[str, str]
@@ -183,6 +191,11 @@ class Book:
             if image.torch and image.stack.endswith(f"-{release}"):
                 return image.ref
         return ""
+
+    def is_board_build(self, row: Installed, environment: Environment) -> bool:
+        """True where a torch is said to be the board vendor's own build, or lies in its image."""
+        base = environment.container.base if environment.container else ""
+        return any(re.search(pattern, f"{row.local} {row.text} {base}", re.IGNORECASE) for pattern in self.board_builds)
 
     def driver_rule(self, stack: str) -> tuple[str, str]:
         """(rule, component) of a finding about the driver of a stack."""
@@ -236,15 +249,13 @@ def open_book(matrix: Documents) -> Book:
             for r in row.rows("torches")
         ),
         refinements=tuple(_refinement(r) for r in row.rows("refinements")),
-        pairings=tuple(
-            Pairing(r.text("name"), r.optional("allows"), r.text("other"), r.text("wants"), r.fact())
-            for r in row.rows("pairings")
-        ),
+        pairings=tuple(_pairing(r) for r in row.rows("pairings")),
         recipes={key: tuple(fix_of(r) for r in inner.rows("fixes")) for key, inner in row.keyed("recipes").items()},
         drivers={key: (inner.text("rule"), inner.text("component")) for key, inner in row.keyed("drivers").items()},
         settings=row.pairs("build_settings"),
         named=row.pairs("named"),
         kernel_modules=tuple(KernelModules(r.texts("archs"), r.text("needs"), r.fact()) for r in row.rows("kernel_modules")),
+        board_builds=row.texts("board_builds"),
         library_variables=row.pairs("library_variables"),
         lost_code=_lost_code(row.maybe("lost_code")),
         same_release={key: (inner.text("component"), inner.fact()) for key, inner in row.keyed("same_release").items()},
@@ -255,6 +266,20 @@ def open_book(matrix: Documents) -> Book:
         first, *others = (str(fault) for fault in faults.items)
         raise InputError("matrix-invalid", first, context=tuple(others), hint="matrix/README.md tells the format")
     return book
+
+
+def _pairing(row: Row) -> Pairing:
+    return Pairing(
+        row.text("name"),
+        row.optional("allows"),
+        row.text("other"),
+        row.text("wants"),
+        row.optional("label"),
+        row.flag("vendor"),
+        row.optional("rule"),
+        tuple(fix_of(item) for item in row.rows("fixes")),
+        row.fact(),
+    )
 
 
 def _lost_code(row: Row | None) -> LostCode | None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import cuda_of, hip_of
-from accel_env.judge.clue_driver import old_torch_fixes, plain
+from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import arch_fixes, failing
 from accel_env.judge.fixes import fitting_fixes, torch_fixes, unique
+from accel_env.judge.old import number, old_builds
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.model import Because, Candidate, Need, Subject
 from accel_env.solve.explain import need_text
@@ -46,7 +47,9 @@ def nvidia(scene: Scene, clue: Clue) -> Finding | None:
 def _torch_for(scene: Scene) -> list[Fix]:
     """Builds of torch with code for the device; without a known device only newer toolkits can be named."""
     if scene.arch:
-        return torch_fixes(scene) or old_torch_fixes(scene)
+        row = scene.torch()
+        era = row is not None and bool(cuda_of(row.local)) and scene.book.toolkit(cuda_of(row.local)) is not None
+        return [*(old_builds(scene) if era else ()), *torch_fixes(scene)]
     return newer_builds(scene)
 
 
@@ -130,15 +133,11 @@ def _toolkit_bound(scene: Scene) -> tuple[str, str] | None:
         return None
     toolkit = scene.book.toolkit(version)
     release = scene.matrix.stack_release(f"cuda-{version}")
-    newest = toolkit.newest if toolkit else max(release.targets, key=_number, default="") if release else ""
-    if not newest or _number(newest) >= _number(scene.arch):
+    newest = toolkit.newest if toolkit else max(release.targets, key=number, default="") if release else ""
+    if not newest or number(newest) >= number(scene.arch):
         return None
     fact = toolkit.fact if toolkit else release.fact if release else ""
     return f"torch is built with CUDA {version}, whose compiler ends at {newest}: no code for {scene.named()}", fact
-
-
-def _number(arch: str) -> int:
-    return int(re.sub(r"\D", "", arch) or 0)
 
 
 def _other_package(scene: Scene, clue: Clue) -> Finding | None:
@@ -164,7 +163,7 @@ def amd(scene: Scene, clue: Clue) -> Finding:
         return lost
     failed = _failing_torch(scene)
     reasons: list[Because] = [*plain(scene, clue).because]
-    rule, component = clue.rule, _amd_component(scene, clue)
+    rule, component = _amd_rule(scene, clue)
     message = f"{'the installed torch' if component == 'torch' else component} has no code for {scene.named()}"
     if failed:
         message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
@@ -173,6 +172,17 @@ def amd(scene: Scene, clue: Clue) -> Finding:
     if scene.torch() is not None or rule == "gfx-not-in-wheel":
         fixes = [*torch_fixes(scene), *fixes]
     return Finding(rule, component, "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
+
+
+def _amd_rule(scene: Scene, clue: Clue) -> tuple[str, str]:
+    """(rule, component): a library that lies inside the wheel of torch is part of that wheel."""
+    row = scene.torch()
+    inside = clue.facts.get("symptom") == "rocblas-no-kernels" and (
+        "torch/lib" in clue.line or (row is not None and hip_of(row.local))
+    )
+    if inside:
+        return "gfx-not-in-wheel", f"{clue.component.removesuffix('-in-torch')}-in-torch"
+    return clue.rule, _amd_component(scene, clue)
 
 
 def _amd_component(scene: Scene, clue: Clue) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import cuda_of
 from accel_env.judge.fixes import driver_fix, torch_fixes, unique
+from accel_env.judge.old import old_builds
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.solve.explain import need_text
-from accel_env.solve.versions import parse
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Failed, Scene
@@ -33,7 +33,7 @@ def too_old(scene: Scene, clue: Clue) -> Finding:
     fixes: list[Fix] = []
     if scene.driver.text:
         fixes += torch_fixes(scene, limit=3)
-        fixes += old_torch_fixes(scene)
+        fixes += old_builds(scene)
     fixes += driver_fix(scene, failed) if failed else [_runtime_driver(scene)]
     return Finding(clue.rule, clue.component, clue.severity, message, tuple(reasons), unique((*fixes, *clue.fixes)))
 
@@ -64,27 +64,6 @@ def toolkit_driver(scene: Scene, version: str, *, full: bool = False) -> str:
             return "" if floor is None else (floor.full or floor.minor) if full else floor.minor
     toolkit = scene.book.toolkit(version)
     return toolkit.drivers.get(system, "") if toolkit else ""
-
-
-def old_torch_fixes(scene: Scene) -> list[Fix]:
-    """For a torch of before the matrix: its other builds, and the releases before it, that the driver runs."""
-    row = scene.torch()
-    if row is None or not row.version:
-        return []
-    old = scene.book.old_torch(row.version)
-    if old is None:
-        return []
-    fixes = []
-    for label in old.builds:
-        floor = toolkit_driver(scene, cuda_of(label))
-        if floor and not scene.driver.fails(f">={floor}"):
-            fixes.append(Fix("package", "torch", f"=={row.version}", label))
-    for older in scene.book.torches:
-        floor = toolkit_driver(scene, cuda_of(older.default))
-        if parse(older.versions[0]) < parse(row.version) and floor and not scene.driver.fails(f">={floor}"):
-            fixes.append(Fix("package", "torch", f"=={older.versions[0]}", older.default))
-            break
-    return fixes
 
 
 def requirement(scene: Scene, clue: Clue) -> Finding:

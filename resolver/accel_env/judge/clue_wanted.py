@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,13 @@ from accel_env.judge.builds import UNLABELLED
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import failing, finding, python_fixes
 from accel_env.judge.fixes import fitting_fixes, free_fixes, torch_fixes, unique
+from accel_env.judge.live import choose, live, package_fix, runs
+from accel_env.judge.pairs import broken_needs
 from accel_env.judge.types import Clue, Finding, Fix, Installed
-from accel_env.model import Candidate
+from accel_env.model import Candidate, Subject
+from accel_env.solve.field import satisfies
 from accel_env.solve.problem import normalise
+from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import allows, parse, valid_specifier
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ def no_match(scene: Scene, clue: Clue) -> Finding:
     if row is None:
         return plain(scene, clue)
     found = _by_index(scene, clue, row) or _by_needs(scene, clue, row) or _by_old(scene, clue, row)
+    found = found or (no_prebuilt(scene, row) if row.name in scene.matrix.package_names() else None)
     if found is not None:
         return found
     fixes = free_fixes(scene, row.name) if row.name in scene.matrix.package_names() else []
@@ -47,6 +53,55 @@ def wanted_row(scene: Scene, clue: Clue) -> Installed | None:
         exact = public[2:] if public.startswith("==") and "," not in public and "*" not in public else ""
         return Installed(name, exact, label, public if valid_specifier(public) else "", spec, "the error text", wanted=True)
     return replace(row, wanted=True, local=row.local or label)
+
+
+def wanted_findings(scene: Scene) -> Iterator[Finding]:
+    """What somebody tries to install and cannot, without a text that says so in a known way."""
+    spoken = {clue.facts.get("wanted", "").split("=")[0] for clue in scene.clues}
+    for row in scene.rows():
+        if not scene.wanted(row) or row.name in spoken:
+            continue
+        clue = Clue("wanted", "python-no-wheel", row.name, row.text)
+        found = _by_index(scene, clue, row) or no_prebuilt(scene, row)
+        if found is not None:
+            yield found
+
+
+def no_prebuilt(scene: Scene, row: Installed) -> Finding | None:
+    """A package that is compiled on the spot where no wheel fits: there is none for this torch and Python."""
+    every = scene.matrix.candidates(row.name, scene.host.platform)
+    mine = [c for c in every if _meant(row, c)]
+    wheels = [c for c in mine if c.rank < SOURCE_RANK]
+    source = [c for c in mine if c.rank >= SOURCE_RANK]
+    if not source:
+        return None
+    fitting = [
+        c for c in wheels if c.rank < 2 and not any(True for _ in broken_needs(scene, c)) and not scene.failures(c, wanted=True)
+    ]
+    if fitting:
+        return None
+    torch = scene.torch()
+    here = f"torch {torch.version or torch.text}" if torch else "this torch"
+    python = f"Python {scene.host.python}" if scene.host.python else "this Python"
+    message = f"{row.name} {row.version} has no wheel for {here} and {python}: only a source build"
+    reasons = [scene.because("build", message, source[0].fact)]
+    reasons += [scene.because("build", f"{c.label}: built for another torch or Python", c.fact) for c in wheels[:1]]
+    fixes = [
+        *fitting_fixes(scene, row.name),
+        Fix("build", row.name, do="build it from source"),
+        *keep_torch_of_wheels(scene, wheels),
+    ]
+    return Finding("no-prebuilt-wheel", row.name, "error", message, tuple(reasons), unique(fixes))
+
+
+def keep_torch_of_wheels(scene: Scene, wheels: list[Candidate]) -> list[Fix]:
+    """Builds of torch for which this Python has a wheel of the package."""
+    able = [c for c in wheels if c.rank < 1 and not any(f.need.subject is Subject.PYTHON for f in scene.failures(c, wanted=True))]
+
+    def fits(torch: Candidate) -> bool:
+        return any(satisfies(torch, n) for c in able for n in c.needs if n.subject is Subject.TORCH)
+
+    return torch_fixes(scene, fits, limit=3)
 
 
 def _by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
@@ -102,10 +157,26 @@ def _by_needs(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
         return None
     found = finding(scene, rows, "error")
     base = plain(scene, clue)
-    fixes = [*found.fixes, *free_fixes(scene, row.name)]
+    fixes = [*found.fixes, *free_fixes(scene, row.name), *owner_fixes(scene, row.name)]
     if found.rule == "python-no-wheel":
         fixes = [*python_fixes(scene, mine), *fixes]
     return replace(found, because=(*base.because, *found.because), fixes=unique((*fixes, *clue.fixes)))
+
+
+def owner_fixes(scene: Scene, name: str) -> Iterator[Fix]:
+    """Releases of the packages that ask for this one, whose own choice of it this host takes."""
+    takes = {c.version for c in live(scene, name)}
+
+    for row in scene.rows():
+        if row.name == name or row.name not in scene.matrix.package_names() or row.name == "torch":
+            continue
+        wanting = [
+            c
+            for c in live(scene, row.name)
+            if any(n.subject is Subject.PACKAGE and n.name == name and any(allows(n.allows, v) for v in takes) for n in c.needs)
+        ]
+        for run in choose(runs(scene, row.name, wanting), row.version, row.local, 1):
+            yield package_fix(scene, row.name, run)
 
 
 def _meant(row: Installed, candidate: Candidate) -> bool:
@@ -169,8 +240,3 @@ def tool_gap(scene: Scene, clue: Clue) -> Finding:
 def _next_minor(version: str) -> str:
     major, minor = (*parse(version).release, 0)[:2]
     return f"{major}.{minor + 1}"
-
-
-def wheel_fixes(scene: Scene, name: str) -> list[Fix]:
-    """What to do where a package has no wheel for this torch and Python."""
-    return [*fitting_fixes(scene, name), Fix("build", name, do="build it from source")]

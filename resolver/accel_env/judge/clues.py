@@ -18,20 +18,23 @@ Handler = Callable[["Scene", Clue], Finding | None]
 GENERIC = ("extension", "glibc", "libstdc++")
 
 
-def clue_findings(scene: Scene) -> Iterator[Finding]:
-    """One finding per clue that holds; the heaviest first."""
+def clue_findings(scene: Scene, by_needs: tuple[Finding, ...] = ()) -> Iterator[Finding]:
+    """One finding per clue that holds; the heaviest first. `by_needs`: what the needs found without the texts."""
     for clue in scene.clues:
-        named = replace(clue, component=component_of(scene, clue))
+        named = replace(clue, component=component_of(scene, clue, by_needs))
         handler = _HANDLERS.get(clue.rule)
         found = handler(scene, named) if handler else plain(scene, named)
         if found is not None:
-            yield refined(scene, found)
+            yield found
 
 
-def component_of(scene: Scene, clue: Clue) -> str:
-    """The component; where the text names none, the one installed package that the line speaks of."""
+def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -> str:
+    """The component; where the text names none, what the needs found, or the one installed package that the line speaks of."""
     if clue.component not in GENERIC:
         return clue.component
+    same = [found.component for found in by_needs if found.rule == clue.rule]
+    if same:
+        return same[0]
     words = clue.line.lower().replace("_", "-")
     named = [row.name for row in scene.rows() if row.name in words and row.name != "torch"]
     others = [row.name for row in scene.rows() if row.name not in ("torch", "numpy") and row.name not in scene.book.pairs]

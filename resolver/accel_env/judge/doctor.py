@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from accel_env.judge.clues import clue_findings
+from accel_env.judge.clue_wanted import wanted_findings
+from accel_env.judge.clues import clue_findings, refined
 from accel_env.judge.evaluate import host_findings
 from accel_env.judge.machinery import machine_findings
 from accel_env.judge.order import ordered
@@ -19,5 +21,11 @@ if TYPE_CHECKING:
 def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> tuple[Finding, ...]:
     """All findings, the root cause first; empty where nothing speaks against the environment."""
     scene = Scene(with_facts(environment, clues, matrix), clues, matrix)
-    found = [*clue_findings(scene), *machine_findings(scene), *host_findings(scene), *pair_findings(scene)]
-    return ordered(finding for finding in found if finding.because)
+    needs = (*machine_findings(scene), *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
+    found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
+    return ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
+
+
+def _sourced(finding: Finding) -> Finding:
+    """Only reasons that have a source."""
+    return replace(finding, because=tuple(reason for reason in finding.because if reason.source))

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import Possible
-from accel_env.judge.fixes import driver_fix, fitting_fixes, torch_fixes, unique
-from accel_env.judge.types import Finding, Fix
+from accel_env.judge.fixes import driver_fix, fitting_fixes, free_fixes, torch_fixes, unique
+from accel_env.judge.old import old_findings
+from accel_env.judge.pairs import broken_needs
+from accel_env.judge.types import Finding, Fix, Installed
 from accel_env.model import Because, Candidate, Subject
 from accel_env.solve.explain import need_text
 from accel_env.solve.versions import split_stack
@@ -31,7 +33,9 @@ ORDER = (
 
 def host_findings(scene: Scene) -> Iterator[Finding]:
     """Findings about single packages on this host."""
+    yield from old_findings(scene)
     for row in scene.rows():
+        yield from absent_findings(scene, row)
         found = scene.possible(row.name)
         if found is None or not found.candidates:
             continue
@@ -67,7 +71,7 @@ def _torch(scene: Scene, found: Possible) -> Iterator[Finding]:
     if accelerated and not mine:
         yield from _foreign(scene, found)
         return
-    rows = failing(scene, mine or found.likely, wanted=found.installed.wanted)
+    rows = failing(scene, mine or found.likely, wanted=scene.wanted(found.installed))
     if not rows:
         return
     rest = [
@@ -118,11 +122,32 @@ def _package(scene: Scene, found: Possible) -> Iterator[Finding]:
     torch = scene.possible("torch")
     stacks = {split_stack(t.stack)[0] for t in torch.likely} if torch and torch.candidates else {scene.stack_name} - {""}
     mine = [c for c in found.likely if not c.stack or not stacks or split_stack(c.stack)[0] in stacks]
-    rows = failing(scene, mine, wanted=found.installed.wanted) if mine else None
+    # of several libraries in one wheel the one that fits torch is loaded
+    mine = [c for c in mine if not any(True for _ in broken_needs(scene, c))] or mine
+    rows = failing(scene, mine, wanted=scene.wanted(found.installed)) if mine else None
     if rows and not any(row.need.soft for row in rows):
         # that a package cannot run here matters when it is used: without a complaint it is a warning
         hard = rows[0].need.subject in (Subject.LIBC, Subject.LIBSTDCXX, Subject.PYTHON)
-        yield finding(scene, rows, "error" if scene.complaint or (hard and found.certain) else "warning")
+        spoken = scene.mentions(found.installed.name) or (hard and scene.complaint)
+        yield finding(scene, rows, "error" if spoken or (hard and found.certain) else "warning")
+
+
+def absent_findings(scene: Scene, row: Installed) -> Iterator[Finding]:
+    """A package that does not exist for this device or stack, where somebody complains about it."""
+    if row.name not in scene.matrix.package_names() or row.vendor or not scene.mentions(row.name):
+        return
+    for absent in scene.matrix.package(row.name).absent:
+        if absent.stack != scene.stack_name or (absent.archs and scene.arch not in absent.archs) or not scene.devices:
+            continue
+        rule = "gpu-arch-unsupported-by-package" if absent.archs else "backend-unsupported-by-package"
+        text = f"{row.name} does not serve {scene.named()}: {absent.text}"
+        fixes = (
+            *scene.book.recipe(f"{row.name}-{scene.stack_name}"),
+            Fix("action", do=absent.text),
+            *arch_fixes(scene, row.name),
+        )
+        yield Finding(rule, row.name, "error", text, (scene.because("instead", absent.text, absent.fact),), unique(fixes))
+        return
 
 
 def finding(scene: Scene, rows: Sequence[Failed], level: str) -> Finding:
@@ -161,6 +186,8 @@ def _reasons(scene: Scene, rows: Sequence[Failed]) -> Iterator[Because]:
 def _fixes(scene: Scene, name: str, subject: Subject, rows: Sequence[Failed]) -> Iterator[Fix]:
     same = torch_fixes(scene) if name == "torch" else fitting_fixes(scene, name)
     yield from same
+    if subject is Subject.PYTHON and name != "torch":
+        yield from free_fixes(scene, name)
     if subject is Subject.DRIVER:
         yield from driver_fix(scene, rows)
     elif subject is Subject.ARCH:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from accel_env.judge.evaluate import arch_fixes
 from accel_env.judge.types import Finding, Fix
 from accel_env.solve.versions import allows, parse
 
@@ -21,6 +22,21 @@ def machine_findings(scene: Scene) -> Iterator[Finding]:
     yield from _vendor_stack(scene)
     yield from _vendor_plugin(scene)
     yield from _vendor_pairings(scene)
+    yield from _boards(scene)
+
+
+def _boards(scene: Scene) -> Iterator[Finding]:
+    """Kinds of device that no index serves, with a torch that is not the vendor's own."""
+    stack = scene.matrix.stacks().get(scene.stack_name)
+    row = scene.torch()
+    for rule in stack.kind_rules if stack and row else ():
+        mine = [d for d in scene.devices if d.kind == rule.kind and (not rule.archs or d.arch in rule.archs)]
+        if not mine or row is None or scene.book.is_board_build(row, scene.environment):
+            continue
+        text = f"{scene.named(tuple(mine))}: {rule.text}; torch here is {row.version or row.text}"
+        fixes = (*scene.book.recipe(f"torch-{rule.kind}"), *arch_fixes(scene, "torch"))
+        level = "error" if scene.complaint or (row.local and not row.vendor) else "warning"
+        yield Finding("gpu-arch-not-in-wheel", "torch", level, text, (scene.because("device", text, rule.fact),), fixes)
 
 
 def _two_drivers(scene: Scene) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import Possible, cuda_of, hip_of
+from accel_env.judge.companions import pairing_findings
 from accel_env.judge.fixes import fitting_fixes, keep_torch_of, unique
 from accel_env.judge.types import Finding, Fix, Installed
 from accel_env.model import Candidate, Need, Subject
@@ -38,6 +39,7 @@ def pair_findings(scene: Scene) -> Iterator[Finding]:
         rows = _all_broken(scene, found)
         if rows:
             yield _finding(scene, found, rows)
+    yield from pairing_findings(scene)
     yield from _known_conflicts(scene)
     yield from _owners(scene)
     yield from _twice(scene)
@@ -163,12 +165,24 @@ def said(row: Installed) -> str:
 def _finding(scene: Scene, found: Possible, rows: Sequence[Broken]) -> Finding:
     first = rows[0]
     rule, component = name_pair(scene, found.installed, first)
-    by_all = found.exact and first.by_all
-    level = "error" if by_all or scene.complaint else "warning"
+    rest = [c for c in found.candidates if c not in found.likely]
+    by_all = found.exact and first.by_all and all(any(True for _ in broken_needs(scene, c)) for c in rest)
+    by_all = by_all and not _elsewhere(scene, found, first)
+    level = "error" if by_all or scene.mentions(component) or scene.mentions(found.installed.name) else "warning"
     message = f"{need_text(first.need, first.candidate)}; {first.met}"
     seen = dict.fromkeys((row.need.fact, need_text(row.need, row.candidate)) for row in rows[:3])
     reasons = tuple(scene.because(first.need.subject.value, f"{text}; {first.met}", fact) for fact, text in seen)
     return Finding(rule, component, level, message, reasons, unique(pair_fixes(scene, component, first)))
+
+
+def _elsewhere(scene: Scene, found: Possible, broken: Broken) -> bool:
+    """True where only the toolkit differs and the package, named without a label, may come from an index of that toolkit."""
+    if found.labelled or not broken.need.abi or broken.other != "torch" or broken.candidate.variant:
+        return False
+    row = scene.torch()
+    versions = row is None or not row.version or allows(broken.need.allows, row.version)
+    every = scene.matrix.candidates(found.installed.name, scene.host.platform)
+    return versions and any(c.index != "pypi" for c in every)
 
 
 def name_pair(scene: Scene, installed: Installed, broken: Broken) -> tuple[str, str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
     from accel_env.matrix.types import Stack
 
+_NO_FILE = r"\bno (?:\S{1,60} ){0,4}wheels?\b|no matching distribution|from versions:|no wheels? with a matching"
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 
 
@@ -83,6 +84,21 @@ class Scene:
     def stack_name(self) -> str:
         """The stack that serves the devices; empty without any."""
         return next((s.name for s in self.matrix.stacks().values() if s.vendor == self.vendor), "") if self.vendor else ""
+
+    def mentions(self, name: str) -> bool:
+        """True where a text speaks of a package, by its name or its module."""
+        module = self.matrix.modules().get(name, name)
+        words = "\n".join(self.environment.texts).lower().replace("_", "-")
+        names = {name, module.replace("_", "-")}
+        return any(re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", words) for word in names) or any(
+            clue.component == name for clue in self.clues
+        )
+
+    def wanted(self, row: Installed) -> bool:
+        """True where somebody tries to install the package: said so, or a text tells that no file of it fits."""
+        return row.wanted or (
+            self.mentions(row.name) and bool(re.search(_NO_FILE, "\n".join(self.environment.texts), re.IGNORECASE))
+        )
 
     def said(self, key: str) -> str:
         """A fact of the environment that has no field of its own."""
