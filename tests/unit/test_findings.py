@@ -176,7 +176,7 @@ def test_text_of_nothing_is_honest() -> None:
     ]
     assert findings_lines(answer(), 200)[-1].startswith("clean: none of the facts")
     unknown = {**answer(), "modelled": [], "environment": {"packages": {"a": "1"}}}
-    assert "1 packages, none of which accel-env knows" in findings_lines(unknown, 200)[0]
+    assert "1 package that accel-env knows nothing about" in findings_lines(unknown, 200)[0]
 
 
 def test_long_lists_are_cut_in_text_alone() -> None:

@@ -93,9 +93,10 @@ def _packages(answer: Json) -> str:
     packages = mapping(answer, "environment", "packages")
     known = [str(name) for name in _modelled(answer)][:PACKAGES]
     more = len(packages) - len(known)
+    others = f"{more} {'other ' if known else ''}package{'s' if more > 1 else ''}" if more else ""
     if not known:
-        return f"{more} packages, none of which accel-env knows" if more else ""
-    return ", ".join(f"{name} {packages[name]}" for name in known) + (f" and {more} other packages" if more else "")
+        return f"{others} that accel-env knows nothing about" if others else ""
+    return ", ".join(f"{name} {packages[name]}" for name in known) + (f" and {others}" if others else "")
 
 
 def _modelled(answer: Json) -> tuple[object, ...]:
