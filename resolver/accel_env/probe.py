@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from accel_env.errors import UsageError
 from accel_env.model import Device, Host
 from accel_env.system.types import Machine, System
 from accel_env.vendors import Found, pci_devices, valid_driver, vendors
-from accel_env.vendors.base import arch_of, changed
+from accel_env.vendors.base import arch_of, changed, numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CPUS = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+PYTHON_TIMEOUT = 2.0  # seconds that a Python may take to say its version
+MOST = 1024  # devices of one name
 _LIBSTDCXX = ("/usr/lib/{cpu}-linux-gnu/libstdc++.so.6", "/usr/lib64/libstdc++.so.6", "/usr/lib/libstdc++.so.6",
               "/lib/{cpu}-linux-gnu/libstdc++.so.6", "/lib64/libstdc++.so.6")
 
@@ -47,28 +49,34 @@ class _Scene:
         self.notes += found.notes
 
 
-def probe(system: System, matrix: Matrix, *, full: bool = True) -> Host:
-    """The machine as a Host. `full=False` leaves out what costs commands and only `detect` shows (engine, further Pythons).
+def probe(system: System, matrix: Matrix, *, full: bool = True, accelerators: bool = True) -> Host:
+    """The machine as a Host. `full=False` leaves out what costs commands and only `detect` shows (engine, further Pythons);
+    `accelerators=False` the vendors' probes, for a machine whose devices the command line describes.
 
     A broken or hanging tool becomes a note of the Host; nothing is raised.
     """
-    machine, scene, table = system.machine(), _Scene(), matrix.devices()
-    bus = pci_devices(system)
-    for vendor in vendors().values():
-        scene.add(vendor.probe(system, table, bus))
-    if not scene.devices and system.access("/dev/dxg") != "absent":
-        scene.notes.append("Windows shares a GPU with this WSL (/dev/dxg), but no vendor's tool names it")
+    machine, scene = system.machine(), _Scene()
+    if accelerators:
+        _accelerators(system, matrix, scene)
     cpu = machine.cpu.lower()
     family, libc = scene.keep("libc", _libc(system, machine))
     return Host(
         os=scene.keep("os", (machine.os, "interpreter")), arch=scene.keep("arch", (CPUS.get(cpu, cpu), "interpreter")),
         kernel=scene.keep("kernel", (machine.release, "uname")), libc_family=family, libc=libc,
         libstdcxx=scene.keep("libstdcxx", _libstdcxx(system, cpu)), python=scene.keep("python", (machine.python, "interpreter")),
-        pythons=scene.keep("pythons", _pythons(system, machine) if full else (tuple(filter(None, (machine.python,))), "")),
+        pythons=scene.keep("pythons", _pythons(system, scene.notes) if full else (tuple(filter(None, (machine.python,))), "")),
         devices=tuple(scene.devices), engine=scene.keep("engine", _engine(system, scene.notes) if full else ("", "")),
         container=scene.keep("container", _container(system)), wsl="microsoft" in machine.release.lower(),
         notes=tuple(scene.notes), provenance=dict(scene.provenance),
     )
+
+
+def _accelerators(system: System, matrix: Matrix, scene: _Scene) -> None:
+    bus, table = pci_devices(system), matrix.devices()
+    for vendor in vendors().values():
+        scene.add(vendor.probe(system, table, bus))
+    if not scene.devices and system.access("/dev/dxg") != "absent":
+        scene.notes.append("Windows shares a GPU with this WSL (/dev/dxg), but no vendor's tool names it")
 
 
 def _libc(system: System, machine: Machine) -> tuple[tuple[str, str], str]:
@@ -101,14 +109,33 @@ def _libstdcxx(system: System, cpu: str) -> tuple[str, str]:
     return "", ""
 
 
-def _pythons(system: System, machine: Machine) -> tuple[tuple[str, ...], str]:
-    """The interpreters by name on PATH, this one included, newest first."""
-    found = {machine.python} - {""}
+def _pythons(system: System, notes: list[str]) -> tuple[tuple[str, ...], str]:
+    """The interpreters by name on PATH that run, this one included, newest first; a note names the others."""
+    paths: dict[str, list[str]] = {}
     for folder in (system.env("PATH") or "").split(":"):
-        if folder.startswith("/"):
-            names = (path.rsplit("/", 1)[-1] for path in system.glob(f"{folder.rstrip('/')}/python3.*"))
-            found |= {name.removeprefix("python") for name in names if re.fullmatch(r"python3\.\d+t?", name)}
-    return tuple(sorted(found, key=lambda text: (int(text.rstrip("t").split(".")[1]), text), reverse=True)), "PATH"
+        for path in system.glob(f"{folder.rstrip('/')}/python3.*") if folder.startswith("/") else ():
+            name = path.rsplit("/", 1)[-1].removeprefix("python")
+            if re.fullmatch(r"3\.\d+t?", name):
+                paths.setdefault(name, []).append(path)
+    own = {system.machine().python} - {""}
+    run = own | {name for name, known in paths.items() if name in own or any(_runs(system, path) for path in known)}
+    broken = _newest_first(paths.keys() - run)
+    if broken:
+        notes.append(f"on PATH, but not running: {', '.join(f'python{name}' for name in broken)}")
+    return _newest_first(run), "PATH"
+
+
+def _runs(system: System, path: str) -> bool:
+    """Whether an interpreter answers: the shims of version managers do not for a Python that is not chosen here.
+
+    Recordings from before the question hold no answer; there the file alone counts.
+    """
+    done = system.run((path, "--version"), PYTHON_TIMEOUT)
+    return system.access(path) == "ok" if done.missing else done.status == 0
+
+
+def _newest_first(pythons: Set[str]) -> tuple[str, ...]:
+    return tuple(sorted(pythons, key=lambda text: (int(text.rstrip("t").split(".")[1]), text), reverse=True))
 
 
 def _engine(system: System, notes: list[str]) -> tuple[str, str]:
@@ -147,7 +174,7 @@ def override(host: Host, *, devices: Sequence[str] = (), driver: str = "", pytho
              matrix: Matrix) -> Host:
     """The host with what the command line says instead: it may describe a machine that is not here.
 
-    `devices` are names, aliases or architectures (`sm_90`, `gfx942`), each with an optional `:COUNT`; `cpu` for none.
+    `devices` are names, aliases or architectures (`sm_90`, `gfx942`), each with an optional count; `cpu` for none.
     They replace all that was found, drivers included. Raises UsageError for what makes no sense.
     """
     if not any((devices, driver, python, glibc, arch)):
@@ -157,9 +184,9 @@ def override(host: Host, *, devices: Sequence[str] = (), driver: str = "", pytho
     if devices:
         given = {name: source for name, source in given.items() if not name.startswith("devices[")}
         chosen = tuple(device for text in devices for device in _named(text, matrix))
-        given |= {f"devices[{n}]": "--device" for n in range(len(chosen))}
+        given |= {"devices": "--device"} | {f"devices[{n}]": "--device" for n in range(len(chosen))}
     if driver:
-        chosen = _driven(chosen, driver, given)
+        chosen = _driven(chosen, driver, given, matrix)
     changes: dict[str, str] = {}
     arch = CPUS.get(arch.lower(), arch.lower())
     for name, option, value in (("python", "--python", python), ("libc", "--glibc", glibc), ("arch", "--arch", arch)):
@@ -181,14 +208,11 @@ _SHAPES = {"python": (r"3\.\d+t?", "X.Y, or X.Yt for a free-threaded one"), "lib
 
 def _named(text: str, matrix: Matrix) -> tuple[Device, ...]:
     """The devices that one `--device` means: by name, or as a nameless device of an architecture."""
-    found = re.fullmatch(r"(.*\S)\s*:\s*(\d+)", text.strip())
-    name, count = (found[1], int(found[2])) if found else (text.strip(), 1)
-    if count < 1:
-        raise UsageError("bad-count", f"--device {text}: the count must be at least 1", hint="write NAME or NAME:COUNT")
+    name, count = _counted(text.strip())
     if name.lower() in ("cpu", "none"):
         return ()
     table = matrix.devices()
-    row = table.by_name(None, name)
+    row = table.meant(name)
     if row is not None:
         return (Device(row.vendor, row.name, arch_of(row), "", row.memory_mib, row.pci[0] if row.pci else "", row.integrated,
                        row.kind),) * count
@@ -197,12 +221,35 @@ def _named(text: str, matrix: Matrix) -> tuple[Device, ...]:
         kinds = {row.kind for row in rows}
         return (Device(rows[0].vendor, rows[0].arch, rows[0].arch, integrated=all(row.integrated for row in rows),
                        kind=kinds.pop() if len(kinds) == 1 else ""),) * count
+    if name and not table.core(name):
+        like = next((row for row in table if row.vendor in name.lower()), None) or next(iter(table))
+        raise UsageError("no-product", f"--device {text}: {name} names no product", hint=f"write the product, for example "
+                         f"{like.name!r}, or an architecture; `accel-env detect` shows what this machine has")
     near = table.nearest(name)
     raise UsageError("unknown-device", f"{name} is no single device that the matrix knows",
                      hint=f"the nearest names are {', '.join(near)}" if near else "write it as the driver names it")
 
 
-def _driven(devices: tuple[Device, ...], driver: str, given: dict[str, str]) -> tuple[Device, ...]:
+def _counted(text: str) -> tuple[str, int]:
+    """Name and count of `A100:8`, `8xA100`, `8 x A100`, `A100 x8`. UsageError for a count that is none."""
+    name, count = text, "1"
+    before = re.fullmatch(r"(\d+)\s*[x×*]\s*(\S.*)", text, re.IGNORECASE)
+    after = re.fullmatch(r"(.*\S)\s+[x×*]\s*(\d+)", text, re.IGNORECASE)
+    if ":" in text:
+        name, _, count = (part.strip() for part in text.partition(":"))
+        count = "" if before else count  # said twice
+    elif before and after:
+        # Two numbers (`3090 x 2`, `2 x 3090`): nobody has more devices than the number of the product.
+        name, count = (after[1], after[2]) if int(after[2]) < int(before[1]) else (before[2], before[1])
+    elif before or after:
+        name, count = (before[2], before[1]) if before else (after[1], after[2]) if after else (name, count)
+    if not re.fullmatch(r"\d{1,9}", count) or not 1 <= int(count) <= MOST:
+        raise UsageError("bad-count", f"--device {text}: the count is no whole number from 1 to {MOST}",
+                         hint="write NAME or NAME:COUNT")
+    return name, int(count)
+
+
+def _driven(devices: tuple[Device, ...], driver: str, given: dict[str, str], matrix: Matrix) -> tuple[Device, ...]:
     """The devices with this driver. It is meant for the discrete ones where an integrated one of another vendor is present."""
     if not valid_driver(driver):
         raise UsageError("bad-driver", f"--driver {driver} is no driver version",
@@ -211,7 +258,21 @@ def _driven(devices: tuple[Device, ...], driver: str, given: dict[str, str]) -> 
     if len(meant) != 1:
         why = "there is no device that it could drive" if not meant else f"it could be that of {' or '.join(sorted(meant))}"
         raise UsageError("driver-without-device", f"--driver {driver}: {why}", hint="name the device with --device NAME")
+    _refuse_release(driver, meant, matrix)
     for n, device in enumerate(devices):
         if device.vendor in meant:
             given[f"devices[{n}].driver"] = "--driver"
     return tuple(changed(device, driver=driver) if device.vendor in meant else device for device in devices)
+
+
+def _refuse_release(driver: str, vendors: Set[str], matrix: Matrix) -> None:
+    """UsageError for a driver that is a release of the vendor's stack and below every driver that any release asks for."""
+    for stack in matrix.stacks().values():
+        floors = [numbers(text) for release in stack.releases for floor in release.driver_floors.values()
+                  for text in (floor.minor, floor.full) if text]
+        same = [release.version for release in stack.releases
+                if f"{driver}.".startswith(f"{release.version}.") or f"{release.version}.".startswith(f"{driver}.")]
+        if stack.vendor in vendors and same and floors and numbers(driver) < min(floors):
+            raise UsageError(
+                "bad-driver", f"--driver {driver} looks like a {stack.name.upper()} version (nvidia-smi prints it beside the "
+                "driver version)", hint=f"write the driver's version; --stack {stack.name}-{same[0]} asks for that release")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from accel_env.errors import UsageError
 from accel_env.matrix.load import Matrix, open_matrix
 from accel_env.model import Device, Host
 from accel_env.probe import override, probe
-from accel_env.system import ReplayedSystem
+from accel_env.system import Completed, ReplayedSystem
+from accel_env.system.types import TIMEOUT
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,53 @@ def test_pythons_on_path_newest_first(recorder: Recorder, matrix: Matrix) -> Non
     assert recorder.probe(matrix, full=False).pythons == ("3.12",)
 
 
+def test_pythons_that_do_not_run_are_left_out(recorder: Recorder, matrix: Matrix) -> None:
+    recorder.env = {"PATH": "/shims:/usr/bin"}
+    recorder.tree = {
+        "present": ["/shims/python3.13", "/shims/python3.11", "/shims/python3.10", "/usr/bin/python3.10"],
+        "denied": ["/usr/bin/python3.9"],
+    }
+    recorder.command("/shims/python3.13", "--version", err="pyenv: python3.13: command not found", status=127)
+    recorder.command("/shims/python3.11", "--version", out="Python 3.11.9\n")
+    recorder.command("/shims/python3.10", "--version", status=127)
+    recorder.command("/usr/bin/python3.10", "--version", out="Python 3.10.1\n")
+    host = recorder.probe(matrix)
+    assert host.pythons == ("3.12", "3.11", "3.10")  # of several of one name, one that runs is enough
+    assert host.notes == ("on PATH, but not running: python3.13, python3.9",)
+
+
+class Counting(ReplayedSystem):
+    """Remembers the commands that were asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked: list[tuple[tuple[str, ...], float]] = []
+
+    def run(self, argv: Sequence[str], timeout: float = TIMEOUT) -> Completed:
+        self.asked.append((tuple(argv), timeout))
+        return super().run(argv, timeout)
+
+
+def test_only_a_full_probe_runs_pythons_and_not_for_long(recorder: Recorder, matrix: Matrix) -> None:
+    recorder.env, recorder.tree = {"PATH": "/usr/bin"}, {"present": ["/usr/bin/python3.11"]}
+    recorder.probe(matrix)
+    system = Counting(recorder.folder)
+    probe(system, matrix, full=False)
+    assert not [argv for argv, _ in system.asked if "python" in argv[0]]
+    probe(system, matrix)
+    assert [seconds <= 2 for argv, seconds in system.asked if "python" in argv[0]] == [True]
+
+
+def test_accelerators_are_looked_for_unless_told_otherwise(recorder: Recorder, matrix: Matrix) -> None:
+    folder = Path(__file__).parents[1] / "hosts" / "nvidia-v100x2-418.67-rhel7"
+    system = Counting(folder)
+    host = probe(system, matrix, full=False, accelerators=False)
+    assert (host.devices, host.notes) == ((), ())
+    assert host.arch == "x86_64" and host.libc
+    assert not [argv for argv, _ in system.asked if argv[0] not in ("getconf", "ldd")]
+    assert probe(Counting(folder), matrix, full=False).devices
+
+
 @pytest.mark.parametrize(
     ("tree", "env", "kind"),
     [
@@ -172,6 +221,20 @@ def test_no_words_change_nothing(matrix: Matrix) -> None:
         ("sm_90", "nvidia", "sm_90", 1),
         ("gfx942:2", "amd", "gfx942", 2),
         ("bmg-g21", "intel", "bmg-g21", 1),
+        ("8xA100", "nvidia", "sm_80", 8),
+        ("2x3090", "nvidia", "sm_86", 2),
+        ("2 x RTX 3090", "nvidia", "sm_86", 2),
+        ("4 × MI300X", "amd", "gfx942", 4),
+        ("RTX 3090 x2", "nvidia", "sm_86", 2),
+        ("3090 x 2", "nvidia", "sm_86", 2),
+        ("A100X", "nvidia", "sm_80", 1),
+        ("4090 24gb", "nvidia", "sm_89", 1),
+        ("3090 24 GiB:2", "nvidia", "sm_86", 2),
+        ("A100 80GB", "nvidia", "sm_80", 1),
+        ("RTX 4090 (24GB)", "nvidia", "sm_89", 1),
+        ("a v100 gpu", "nvidia", "sm_70", 1),
+        ("gpu 4090", "nvidia", "sm_89", 1),
+        ("Apple GPU", "apple", "apple-silicon", 1),
     ],
 )
 def test_devices_by_name_or_architecture(text: str, vendor: str, arch: str, count: int, matrix: Matrix) -> None:
@@ -190,9 +253,63 @@ def test_devices_replace_what_was_found(matrix: Matrix) -> None:
     assert override(found, devices=("V100",), matrix=matrix).devices[0].driver == ""
 
 
-@pytest.mark.parametrize("text", ["cpu", "none"])
+@pytest.mark.parametrize("text", ["cpu", "none", "CPU"])
 def test_no_device_can_be_asked_for(text: str, matrix: Matrix) -> None:
-    assert override(Host(devices=(CARD,)), devices=(text,), matrix=matrix).devices == ()
+    host = override(Host(devices=(CARD,)), devices=(text,), matrix=matrix)
+    assert (host.devices, host.provenance["devices"]) == ((), "--device")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["gpu", "GPU 0", "nvidia", "NVIDIA GPU", "amd", "graphics", "AMD Radeon Graphics", "tesla", "geforce", "gpu 24gb",
+     "2 x GPU", "server", "card", "accelerator", "laptop gpu", "m"],
+)  # fmt: skip
+def test_words_that_name_no_product_are_no_device(text: str, matrix: Matrix) -> None:
+    with pytest.raises(UsageError, match="names no product") as caught:
+        override(Host(), devices=(text,), matrix=matrix)
+    assert caught.value.reference == "no-product"
+    assert "for example" in caught.value.hint and "detect" in caught.value.hint
+
+
+def test_the_example_of_a_product_is_of_the_vendor_that_was_named(matrix: Matrix) -> None:
+    with pytest.raises(UsageError) as caught:
+        override(Host(), devices=("intel gpu",), matrix=matrix)
+    assert next(row.name for row in matrix.devices() if row.vendor == "intel") in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["A100:two", "A100:x", "A100:", "A100:0", "0 x A100", "A100:-1", "A100:2:3", "2xA100:2", "A100:99999"]
+)
+def test_counts_that_are_none(text: str, matrix: Matrix) -> None:
+    with pytest.raises(UsageError) as caught:
+        override(Host(), devices=(text,), matrix=matrix)
+    assert caught.value.reference == "bad-count" and text in caught.value.message and "NAME:COUNT" in caught.value.hint
+
+
+def cuda(matrix: Matrix) -> str:
+    """A release whose number is below every driver."""
+    return next(release.version for release in matrix.stacks()["cuda"].releases if release.version.startswith("12."))
+
+
+def test_a_stack_release_is_no_driver(matrix: Matrix) -> None:
+    release = cuda(matrix)
+    for text in (release, f"{release}.1", release.partition(".")[0]):
+        with pytest.raises(UsageError, match="looks like a CUDA version") as caught:
+            override(Host(), devices=("V100",), driver=text, matrix=matrix)
+        assert caught.value.reference == "bad-driver" and "nvidia-smi" in caught.value.message
+    assert f"--stack cuda-{release}" in _hint(matrix, release)
+
+
+def _hint(matrix: Matrix, driver: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        override(Host(devices=(CARD,)), driver=driver, matrix=matrix)
+    return caught.value.hint
+
+
+def test_drivers_that_only_look_like_a_release_are_taken(matrix: Matrix) -> None:
+    old, amd, gaudi = "390.157", matrix.stacks()["rocm"].releases[-1].version, matrix.stacks()["gaudi"].releases[0].version
+    for device, driver in (("V100", old), ("MI100", amd), ("Gaudi2", gaudi)):
+        assert override(Host(), devices=(device,), driver=driver, matrix=matrix).devices[0].driver == driver
 
 
 def test_driver_is_for_the_discrete_card(matrix: Matrix) -> None:
@@ -205,7 +322,8 @@ def test_driver_is_for_the_discrete_card(matrix: Matrix) -> None:
     ("words", "says"),
     [
         ({"devices": ("RTX 9999",)}, "RTX 9999 is no single device"),
-        ({"devices": ("V100:0",)}, "count must be at least 1"),
+        ({"devices": ("my gpu",)}, "my gpu is no single device"),
+        ({"devices": ("V100:0",)}, "the count"),
         ({"devices": ("",)}, "no single device"),
         ({"devices": ("sm_999",)}, "sm_999"),
         ({"driver": "banana"}, "banana is no driver version"),

@@ -1,24 +1,38 @@
 """Finding a product by the name that a driver or a person wrote, or by its PCI id."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from accel_env.matrix.types import DeviceRow
 
 _MARKS = r"\((?:r|tm|c)\)|[®™©]"
 _WORD = r"[a-z0-9]+"
 _TOKEN = r"[a-z]+|[0-9]+"
+_MEMORY = r"(?<![a-z0-9])\d+(?:\.\d+)?\s*(?:g|gb|gib)(?![a-z0-9])"
+# What people and drivers write around the name of a product; without one it means nothing.
+_AROUND = frozenset({
+    "gpu", "gpus", "graphics", "card", "cards", "accelerator", "accelerators", "device", "devices", "video", "display",
+    "adapter", "controller", "laptop", "mobile", "desktop", "server", "workstation", "edition", "generation",
+})
 
 # One vendor, as compiled: PCI vendor, words to strip, flat rows, key -> place, PCI id -> place.
 VendorTable = tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...], Mapping[str, int], Mapping[str, int]]
+# (vendor, text) -> (length of what was found, place of the row)
+Stage = Callable[[str, str], list[tuple[int, int]]]
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text in lower case, none stripped."""
+    import re
+
+    return re.findall(_WORD, re.sub(_MARKS, " ", text.lower()))
 
 
 def words_of(text: str, strip: tuple[str, ...]) -> list[list[str]]:
     """The words that count, each cut where letters meet digits: `Tesla V100-SXM2` -> [[v, 100], [sxm, 2]]."""
     import re
 
-    words = re.findall(_WORD, re.sub(_MARKS, " ", text.lower()))
-    return [re.findall(_TOKEN, word) for word in words if word not in strip]
+    return [re.findall(_TOKEN, word) for word in plain_words(text) if word not in strip]
 
 
 def key_of(text: str, strip: tuple[str, ...]) -> str:
@@ -50,14 +64,25 @@ class DeviceTable:
         First the exact name or alias; then those that hold the whole text; then the longest one that the text holds. What is
         held begins and ends at word borders: `A100X` is no A100.
         """
-        chosen = [vendor] if vendor else list(self._vendors)
-        chosen = [name for name in chosen if name in self._vendors]
-        for stage in (self._exact, self._wider, self._longest):
-            best = max((length for name in chosen for length, _ in stage(name, text)), default=0)
-            rows = [self._row(name, place) for name in chosen for length, place in stage(name, text) if length == best]
-            if rows:
-                return rows[0] if len({(row.vendor, row.arch, row.unsupported) for row in rows}) == 1 else None
-        return None
+        return self._first((self._exact, self._wider, self._longest), text, vendor)
+
+    def meant(self, text: str) -> DeviceRow | None:
+        """The product that a person means: as `by_name`, but a memory size beside the name is tolerated, and words that name no
+        product (`gpu`, a vendor) never find one by themselves.
+        """
+        core = self.core(text)
+        if not core:
+            typed = plain_words(text)
+            return next((row for row in self if typed in map(plain_words, (row.name, *row.aliases))), None)
+        return self._first((self._exact, self._wider), text) or self.by_name(None, core)
+
+    def core(self, text: str) -> str:
+        """The words of a text that can name a product: without memory sizes, vendors, what their tables strip, and `gpu`."""
+        import re
+
+        around = _AROUND.union(self._vendors, *(table[1] for table in self._vendors.values()))
+        words = [word for word in plain_words(re.sub(_MEMORY, " ", text.lower())) if word not in around]
+        return " ".join(words) if any(len(word) > 1 for word in words) else ""
 
     def by_pci(self, pci_vendor: str, pci_id: str) -> DeviceRow | None:
         """The product with this PCI vendor and device id (hex, `0x` or not)."""
@@ -81,6 +106,16 @@ class DeviceTable:
         for key in sorted(wanted):
             close += difflib.get_close_matches(key, named, n=n * 2, cutoff=0.5)
         return tuple(dict.fromkeys(named[key] for key in close))[:n]
+
+    def _first(self, stages: Sequence[Stage], text: str, vendor: str | None = None) -> DeviceRow | None:
+        """The product of the first stage that finds any, None where that finds several of different architectures."""
+        chosen = [name for name in ([vendor] if vendor else self._vendors) if name in self._vendors]
+        for stage in stages:
+            best = max((length for name in chosen for length, _ in stage(name, text)), default=0)
+            rows = [self._row(name, place) for name in chosen for length, place in stage(name, text) if length == best]
+            if rows:
+                return rows[0] if len({(row.vendor, row.arch, row.unsupported) for row in rows}) == 1 else None
+        return None
 
     def _row(self, vendor: str, place: int) -> DeviceRow:
         return DeviceRow(*self._vendors[vendor][2][place])  # type: ignore[arg-type]
