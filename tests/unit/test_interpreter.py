@@ -34,6 +34,9 @@ class Machine(RealSystem):
     def env(self, name: str) -> str | None:
         return {"VIRTUAL_ENV": "/opt/env", "LD_LIBRARY_PATH": "/opt/lib"}.get(name)
 
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return () if pattern.startswith(("/usr", "/opt", "/lib")) else super().glob(pattern)
+
     def run(self, argv: Sequence[str], timeout: float = 1.0) -> Completed:
         words = tuple(argv)
         for part, done in self._answers.items():
@@ -180,6 +183,31 @@ def test_native_libraries_are_looked_at(tmp_path: Path, matrix: Matrix) -> None:
     found = read(tmp_path, matrix)
     assert found.extra["needs:flash-attn"] == "libc10.so, libcudart.so.12"
     assert found.extra["libraries:bitsandbytes"] == "cpu, cuda118, cuda128"
+
+
+def test_a_library_that_is_nowhere_is_told_as_the_loader_would(tmp_path: Path, matrix: Matrix) -> None:
+    file = "flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so"
+    dist(tmp_path, "flash_attn", "2.8.3", f"{file},,\n")
+    (tmp_path / file).write_bytes(elf(["libcudart.so.77", "libc10.so"]))
+    assert read(tmp_path, matrix).texts == (f"{file}: libcudart.so.77 => not found",)
+    brought = tmp_path / "nvidia" / "cuda_runtime" / "lib"
+    brought.mkdir(parents=True)
+    (brought / "libcudart.so.77").write_text("")
+    assert not read(tmp_path, matrix).texts
+
+
+def test_a_missing_runtime_is_a_finding(tmp_path: Path, matrix: Matrix) -> None:
+    from accel_env.judge.doctor import judge
+    from accel_env.judge.signatures import read as read_signatures
+
+    file = "flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so"
+    dist(tmp_path, "flash_attn", "2.8.3", f"{file},,\n")
+    dist(tmp_path, "torch", "2.9.1")
+    torch_version(tmp_path, __version__="2.9.1+cu130", cuda="13.0", hip=None, xpu=None)
+    (tmp_path / file).write_bytes(elf(["libcudart.so.12", "libc10.so"]))
+    found = read(tmp_path, matrix)
+    errors = [one for one in judge(found, read_signatures(found.texts, matrix), matrix) if one.severity == "error"]
+    assert ("extension-cuda-major-mismatch", "flash-attn") in {(one.rule, one.component) for one in errors}
 
 
 @pytest.mark.parametrize("broken", ["", "accel-env:", "accel-env:[]", "accel-env:{", 'accel-env:{"version": [3]}', "Python 3"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.book import open_book
 from accel_env.judge.collect_packages import installed_of
+from accel_env.judge.native import native
 from accel_env.judge.parse_base import RUNNING, Facts, Listed, Said
 from accel_env.judge.parse_packages import normal, version_in
 from accel_env.judge.parse_system import variables_of
@@ -32,9 +33,7 @@ _ASK = (
 _DIST = re.compile(r"([A-Za-z0-9][\w.]{0,100}?)-(\d[\w.!+]{0,80})(?:-py\d[\d.]{0,6})?\.(dist|egg)-info$")
 _CONDA_META = re.compile(r"([a-z_][\w.-]{0,100})-(\d[\w.!+]{0,60})-(\w[\w.+]{0,100})\.json$")
 _ASSIGNED = re.compile(r"(__version__|cuda|hip|xpu)(?:: .{1,60})? = (?:None|['\"]([^'\"]{1,80})['\"])")
-_LIBRARY = re.compile(r"lib(?:cudart|cublas|cudnn|nvrtc|amdhip64|sycl|ze_loader|c10|torch)[\w-]{0,24}\.so[\w.]{0,12}$")
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows", "cygwin": "windows"}
-_NATIVE_FILES = 12  # native libraries looked at per package
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,8 @@ class Interpreter:
 def read_interpreter(python: str, system: System, matrix: Matrix, *, imports: bool = False) -> Environment:
     """The packages of an interpreter (empty: this one), without the machine's devices.
 
-    `imports` also imports the modelled packages, each in a child process with a time limit; what fails goes to `texts`.
-    UsageError where `python` is no interpreter.
+    `texts` are what the loader would say of libraries that are nowhere. `imports` also imports the modelled packages, each in
+    a child process with a time limit, and adds what those that fail print. UsageError where `python` is no interpreter.
     """
     which = ask(python, system) if python else this()
     names = matrix.package_names()
@@ -62,12 +61,15 @@ def read_interpreter(python: str, system: System, matrix: Matrix, *, imports: bo
     told: list[str] = []
     values = {one.field: one.value for one in torch_said}
     installed, beside = installed_of(facts, {**values, "os": which.system}, open_book(matrix), told)
-    extra = {**beside, **{key: value for key, value in values.items() if value}, **_native(dists, system, names)}
-    texts: tuple[str, ...] = ()
+    found = native(
+        ((dist.name, dist.site, dist.record) for dist in dists if dist.name in names), which.path, which.prefix, system
+    )
+    extra = {**beside, **{key: value for key, value in values.items() if value}, **found.extra}
+    texts = found.missing
     if imports:
         from accel_env.judge.imports import failures
 
-        texts = failures(which.program, [one.name for one in installed if one.name in names], matrix.modules(), system)
+        texts += failures(which.program, [one.name for one in installed if one.name in names], matrix.modules(), system)
     return Environment(
         host=Host(os=which.system, arch=which.cpu, python=which.version, provenance={"python": which.program}),
         installed=(*installed, *_copies(dists, installed)),
@@ -181,26 +183,3 @@ def _copies(dists: Sequence[Dist], installed: Sequence[Installed]) -> Iterator[I
             known = next((one for one in installed if one.name == dist.name), None)
             if known is not None:
                 yield replace(known, version=dist.version, local="", text=dist.version, origin=dist.folder)
-
-
-def _native(dists: Sequence[Dist], system: System, names: frozenset[str]) -> dict[str, str]:
-    """`needs:<package>`: the runtime libraries that its native code is linked to; `libraries:<package>`: variants by name."""
-    from accel_env.system.elf import needed
-
-    extra: dict[str, str] = {}
-    for dist in dists:
-        if dist.name not in names or dist.name == "torch":
-            continue
-        variants = [
-            found[1] for path in dist.record if (found := re.search(r"/lib\w{1,40}?_((?:cuda|rocm|hip|xpu|cpu)\w{0,12})\.", path))
-        ]
-        if variants:
-            extra[f"libraries:{dist.name}"] = ", ".join(sorted(dict.fromkeys(variants)))
-            continue
-        files = [
-            path for path in dist.record if "/" not in path or "_C" in path or "cuda" in path or "hip" in path
-        ] or dist.record
-        asked = {name for path in files[:_NATIVE_FILES] for name in needed(f"{dist.site}/{path}") if _LIBRARY.match(name)}
-        if asked:
-            extra[f"needs:{dist.name}"] = ", ".join(sorted(asked))
-    return extra
