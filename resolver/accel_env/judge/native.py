@@ -14,15 +14,12 @@ _LIBRARY = re.compile(r"lib(?:cudart|cublas|cudnn|nvrtc|amdhip64|sycl|ze_loader|
 _VARIANT = re.compile(r"/lib\w{1,40}?_((?:cuda|rocm|hip|xpu|cpu)\w{0,12})\.")
 # Libraries that some package or toolkit must bring under exactly this name; others come in torch's own folder.
 _BROUGHT = re.compile(r"lib(?:cudart|cublas|cublasLt|nvrtc|sycl)\.so\.\d{1,2}$")
+# fmt: off
 _FOLDERS = (
-    "/usr/local/cuda*/lib64",
-    "/usr/local/cuda*/targets/*/lib",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/lib/*-linux-gnu",
-    "/lib64",
+    "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/lib", "/usr/lib64", "/usr/lib/*-linux-gnu", "/lib64",
+    "/opt/intel/oneapi/compiler/*/lib", "/opt/intel/oneapi/redist/lib",
 )
-_FOLDERS += ("/opt/intel/oneapi/compiler/*/lib", "/opt/intel/oneapi/redist/lib")
+# fmt: on
 _FILES = 12  # native libraries looked at per package
 
 
