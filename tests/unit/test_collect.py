@@ -38,6 +38,7 @@ def check(found: Environment, expected: Mapping[str, Any]) -> None:
     for name, text in expected.get("packages", {}).items():
         assert version(found, name) == text, name
     assert not {row.name for row in found.installed} & set(expected.get("absent_packages", ()))
+    assert {row.name for row in found.installed} == set(expected.get("only", ())) or "only" not in expected
     for flag in ("vendor", "nightly"):
         assert set(expected.get(flag, ())) == names(found, flag) or flag not in expected, names(found, flag)
     for field in ("extra", "variables"):
@@ -68,3 +69,29 @@ def test_dump_is_read(name: str, matrix: Matrix) -> None:
 
 def test_every_dump_has_its_expectation() -> None:
     assert {path.stem for path in FOLDER.glob("*.yaml")} == set(DUMPS)
+
+
+def test_words_that_name_no_product_are_no_device(matrix: Matrix) -> None:
+    assert not collect("GPU 0: 1024 MiB\nGPU 1: out of memory\n", matrix).host.devices
+    assert [one.vendor for one in collect("GPU 0: NVIDIA Unheard Of 1\n", matrix).host.devices] == ["nvidia"]
+
+
+def test_prose_is_no_package(matrix: Matrix) -> None:
+    lines = ("someone @ example.org", "Install torch 2.1 first", "x==y", "GPU 12 of 16", "step 3 torch", "- python=3", "A=1")
+    text = "\n".join((*lines, "[conda] Could not collect", "CPU @ 2.90GHz"))
+    found = collect(text, matrix)
+    assert not found.installed and not found.variables and not found.host.devices
+
+
+def test_a_cut_text_is_said(matrix: Matrix) -> None:
+    from accel_env.judge.parse_base import TEXT_LIMIT
+
+    text = "x" * (TEXT_LIMIT + 1)
+    assert "not the rest" in collect(text, matrix, "dump.txt").host.notes[0]
+    assert not collect("x", matrix).host.notes
+
+
+def test_trouble_in_a_dump_is_a_text_only_where_it_is_known(matrix: Matrix) -> None:
+    assert not collect("UserWarning: something is deprecated\nerror: nothing that anybody knows\n", matrix).texts
+    known = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    assert collect(f"torch==2.1.0\n{known}\n", matrix).texts == (known,)

@@ -27,11 +27,12 @@ def devices(facts: Facts, values: Mapping[str, str], matrix: Matrix, told: list[
     groups: dict[str, list[DeviceList]] = {}
     for row in facts.devices:
         rows = replace(row, devices=tuple(_resolved(one, row.vendor, honest, matrix, seen) for one in row.devices))
-        # A list without a vendor joins the vendor that its names tell.
-        groups.setdefault(next((one.vendor for one in rows.devices if one.vendor), ""), []).append(rows)
-    unnamed = groups.pop("", [])
+        # A list without a vendor joins the vendor that its names tell; what names no product at all may be anything.
+        vendor = next((one.vendor for one in rows.devices if one.vendor), "")
+        if vendor:
+            groups.setdefault(vendor, []).append(rows)
     found: list[Device] = []
-    for vendor, lists in (groups or {"": unnamed}).items():
+    for vendor, lists in groups.items():
         driver = values.get(f"driver:{vendor}", "")
         found += [replace(one, driver=one.driver or driver) for one in _merged(lists, told)]
     return tuple(found)
@@ -90,11 +91,19 @@ def _resolved(one: Device, vendor: str, honest: bool, matrix: Matrix, seen: dict
     found = seen[key]
     return replace(
         found,
-        vendor=found.vendor or one.vendor or vendor,
+        vendor=found.vendor or one.vendor or vendor or _vendor_by_words(one.name),
         name=one.name or found.name,
         arch=found.arch or (one.arch if honest else ""),
         memory_mib=one.memory_mib or found.memory_mib,
     )
+
+
+def _vendor_by_words(name: str) -> str:
+    """The vendor in the name of a product that the table does not hold."""
+    words = {"nvidia": "nvidia", "geforce": "nvidia", "tesla": "nvidia", "quadro": "nvidia", "amd": "amd", "radeon": "amd"}
+    words["intel(r)"] = words["intel"] = "intel"
+    first = name.casefold().partition(" ")[0]
+    return words.get(first, "")
 
 
 def _named(rows: Iterable[Device]) -> str:

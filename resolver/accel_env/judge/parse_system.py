@@ -27,8 +27,9 @@ _CREDENTIALS = re.compile(r"(://)[^/@\s]{1,200}@")
 _WANTED = (
     "CUDA", "NVIDIA", "NCCL", "HIP", "HSA_", "ROC", "GPU_", "PYTORCH", "TORCH", "TRITON", "ZE_", "SYCL", "ONEAPI", "CCL_",
     "UR_", "OCL_", "IGC_", "NEO", "HABANA", "PT_HPU", "GC_KERNEL", "ASCEND", "VLLM", "SGL", "FLASH_ATT", "BNB_", "XFORMERS",
-    "PIP_", "UV_", "PJRT", "TPU_", "NEURON", "XLA", "MIOPEN", "AMD", "WSL_", "CONDA_PREFIX", "VIRTUAL_ENV", "MAX_JOBS",
-    "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "OMP_", "MKL_", "KMP_",
+    "PIP_INDEX", "PIP_EXTRA", "PIP_FIND", "PIP_CONSTRAINT", "PIP_PRE", "UV_", "PJRT", "TPU_", "NEURON", "XLA", "MIOPEN",
+    "AMD", "WSL_", "CONDA_PREFIX", "VIRTUAL_ENV", "MAX_JOBS", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PYTHONPATH",
+    "PYTHONHOME", "OMP_", "MKL_", "KMP_",
 )
 # fmt: on
 _WANTED_EXACTLY = frozenset({"CC", "CXX"})

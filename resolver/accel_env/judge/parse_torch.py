@@ -131,7 +131,7 @@ def _listed(tool: str, text: str, notes: Notes) -> None:
     """`[pip3] torch==2.1.0`, `[conda] pytorch 2.1.0 py3.10_cuda11.8_cudnn8.7.0_0 pytorch`."""
     words = text.split()
     by = f"collect_env [{tool}]"
-    if tool == "conda" and len(words) >= 3:
+    if tool == "conda" and len(words) >= 3 and words[1][:1].isdigit():
         notes.package(words[0], words[1], by=by, build=words[2], channel=words[3] if len(words) > 3 else "")
     elif "==" in words[0]:
         name, _, version = words[0].partition("==")
