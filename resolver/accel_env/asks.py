@@ -88,7 +88,8 @@ def _text(name: str, system: System) -> str:
         return read_text_file(name)
     text = system.read_text(name)
     if text is None:
-        raise InputError("unreadable-file", f"cannot read the requirements file {name}", hint="check the path; `-r -` reads standard input")
+        raise InputError("unreadable-file", f"cannot read the requirements file {name}",
+                         hint="check the path; `-r -` reads standard input")
     return text.removeprefix("\ufeff")
 
 

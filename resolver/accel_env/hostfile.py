@@ -28,7 +28,7 @@ _DEVICE_KEYS = frozenset({*_DEVICE_TEXTS, "memory_mib", "integrated", "count"})
 
 
 def read(source: str, matrix: Matrix) -> Host:
-    """The Host of a host file or of a named profile of the matrix.
+    """The Host of a host file, of a recorded machine (a folder) or of a named profile of the matrix.
 
     Raises InputError where the file cannot be read or breaks the format (it names file and key), UsageError where
     `source` is neither a file nor a profile (it names the nearest profiles).
@@ -42,6 +42,8 @@ def read(source: str, matrix: Matrix) -> Host:
         near = difflib.get_close_matches(source, list(matrix.profiles()), 5, 0.4)
         raise UsageError("unknown-host", f"{source} is neither a host file nor a profile of the matrix",
                          hint=f"the nearest profiles are {', '.join(near)}" if near else _HINT)
+    if os.path.isdir(source):
+        return _recorded(source, matrix)
     import json
 
     text = read_file(source)
@@ -52,6 +54,17 @@ def read(source: str, matrix: Matrix) -> Host:
     if not isinstance(value, dict):
         raise InputError("host-file-broken", f"{source} must hold a JSON object", hint=_HINT)
     return from_mapping(value, source, matrix)
+
+
+def _recorded(folder: str, matrix: Matrix) -> Host:
+    """The host of a folder that `detect --record` wrote."""
+    from accel_env.probe import probe
+    from accel_env.system.replay import ReplayedSystem
+
+    if not os.path.isfile(os.path.join(folder, "env.json")):
+        raise InputError("host-file-broken", f"{folder} is a folder and holds no recorded machine",
+                         hint="name the host file in it, or a folder that `accel-env detect --record DIR` wrote")
+    return probe(ReplayedSystem(folder), matrix, full=False)
 
 
 def write(host: Host, path: str | Path) -> None:

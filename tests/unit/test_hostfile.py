@@ -107,10 +107,24 @@ def test_files_that_are_no_json(tmp_path: Path, matrix: Matrix) -> None:
         path.write_bytes(data)
         with pytest.raises(InputError, match=r"host\.json"):
             read(str(path), matrix)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder") as caught:
         read(str(tmp_path), matrix)
+    assert "detect --record" in caught.value.hint
     with pytest.raises(InputError, match=r"none\.json cannot be read: No such file"):
         read(str(tmp_path / "none.json"), matrix)
+
+
+def test_a_recording_is_replayed(matrix: Matrix) -> None:
+    folder = Path(__file__).parents[1] / "hosts" / "nvidia-v100x2-418.67-rhel7"
+    host = read(str(folder), matrix)
+    expected = read(str(folder / "expected.json"), matrix)
+    assert host.devices == expected.devices and host.libc == expected.libc and host.kernel == expected.kernel
+
+
+def test_a_broken_recording_is_named(tmp_path: Path, matrix: Matrix) -> None:
+    (tmp_path / "env.json").write_text("{")
+    with pytest.raises(InputError, match=r"env\.json"):
+        read(str(tmp_path), matrix)
 
 
 def test_neither_file_nor_profile(matrix: Matrix) -> None:

@@ -216,6 +216,43 @@ def test_recording_replays_every_kind_of_answer(tmp_path: Path) -> None:
     assert ask(ReplayedSystem(tmp_path / "out")) == first
 
 
+class Personal(Fake):
+    """A machine whose home lies where no rule would look for it."""
+
+    def env(self, name: str) -> str | None:
+        path = "/data/people/alice/bin:/scratch/alice/tools:/opt/secret-project/bin:/usr/bin"
+        return {"HOME": "/data/people/alice", "PATH": path}.get(name)
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        folder = pattern.removesuffix("/python3.*")
+        return (f"{folder}/python3.13",) if "alice" in folder or folder == "/usr/bin" else ()
+
+
+def test_recording_keeps_of_path_what_holds_a_python_and_nobody_s_name(tmp_path: Path) -> None:
+    fake = Personal({}, {("/data/people/alice/bin/python3.13", "--version"): "Python 3.13.1"})
+    recorder = RecordingSystem(fake, tmp_path / "out")
+    for folder in (recorder.env("PATH") or "").split(":"):
+        for path in recorder.glob(f"{folder}/python3.*"):
+            recorder.run((path, "--version"))
+    recorder.save()
+    written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert "alice" not in written and "people" not in written and "secret-project" not in written
+    again = ReplayedSystem(tmp_path / "out")
+    assert again.env("PATH") == "/home/user/bin:/scratch/user/tools:/usr/bin"
+    assert again.glob("/home/user/bin/python3.*") == ("/home/user/bin/python3.13",)
+    assert again.run(("/home/user/bin/python3.13", "--version")).stdout == "Python 3.13.1"
+
+
+def test_a_home_that_everybody_has_hides_nothing(tmp_path: Path) -> None:
+    for home in ("/", "/root", "/usr", ""):
+        fake = Fake({"/usr/bin/x": "/root/usr/bin"}, {})
+        fake.env = lambda name, home=home: home if name == "HOME" else None  # type: ignore[method-assign, misc]
+        recorder = RecordingSystem(fake, tmp_path / f"out{len(home)}")
+        recorder.read_text("/usr/bin/x")
+        recorder.save()
+        assert ReplayedSystem(tmp_path / f"out{len(home)}").read_text("/usr/bin/x") == "/root/usr/bin"
+
+
 def test_recording_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = RecordingSystem(Fake({"/x": "1"}, {}), tmp_path / "out")
     recorder.read_text("/x")

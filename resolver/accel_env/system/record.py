@@ -11,6 +11,8 @@ from accel_env.system.types import TIMEOUT, Completed, Machine, System
 # Words that vendors' tools print themselves: a machine of that name keeps it, or the recording could not be read back.
 _COMMON = frozenset({"nvidia", "amd", "intel", "gaudi", "ubuntu", "debian", "fedora", "linux", "docker", "podman", "jetson",
                      "orin", "tegra", "localhost", "cuda", "rocm", "python", "root", "driver", "version", "kernel", "host"})
+# Homes that name nobody: hiding them would hide every path.
+_SHARED = _COMMON | {"", "usr", "bin", "lib", "lib64", "opt", "var", "srv", "sys", "dev", "etc", "proc", "run", "tmp", "home"}
 
 # What tells one machine or person from another, and what stands in for it.
 _PRIVATE = (
@@ -104,12 +106,21 @@ class RecordingSystem:
         """
         from accel_env.system.files import write_tree
 
-        hide = _Mask(self._nodename())
+        hide = _Mask(self._nodename(), self._system.env("HOME") or "")
         write_tree(self._directory, {**self._layout(hide), **{name: hide(text) for name, text in (extra or {}).items()}})
 
     def _nodename(self) -> str:
         told = (self._system.read_text("/proc/sys/kernel/hostname") or "").strip()
         return told or (os.uname().nodename if hasattr(os, "uname") else "")
+
+    def _environment(self) -> dict[str, str | None]:
+        """The variables that were asked for; of PATH only the folders in which something was found."""
+        kept = dict(sorted(self._env.items()))
+        if kept.get("PATH"):
+            folders = str(kept["PATH"]).split(":")
+            kept["PATH"] = ":".join(folder for folder in folders if folder and any(
+                path.startswith(f"{folder.rstrip('/')}/") for path in self._present))
+        return kept
 
     def _layout(self, hide: _Mask) -> dict[str, str]:
         import json
@@ -119,7 +130,7 @@ class RecordingSystem:
         files["env.json"] = hide(json.dumps({
             "machine": {"os": machine.os, "release": machine.release, "cpu": machine.cpu, "python": machine.python,
                         "libc": machine.libc},
-            "env": dict(sorted(self._env.items()))}, indent=1)) + "\n"
+            "env": self._environment()}, indent=1)) + "\n"
         folders = self._present - set(self._files) - self._denied - set(self._links) - set(self._scans)
         tree = {"links": dict(sorted(self._links.items())), "present": sorted(folders), "denied": sorted(self._denied),
                 "scans": dict(sorted(self._scans.items()))}
@@ -137,10 +148,13 @@ class RecordingSystem:
 class _Mask:
     """Replaces what tells one machine or person from another; the shape of the text stays, so it can still be parsed."""
 
-    def __init__(self, nodename: str) -> None:
+    def __init__(self, nodename: str, home: str = "") -> None:
         import re
 
-        rules = list(_PRIVATE)
+        end = r"(?![\w.-])"
+        user = home.rstrip("/").rsplit("/", 1)[-1]
+        rules = [(re.escape(home.rstrip("/")) + end, "/home/user"), (rf"(?<=/){re.escape(user)}{end}", "user")]
+        rules = [*rules, *_PRIVATE] if user not in _SHARED else list(_PRIVATE)
         names = {nodename, nodename.split(".")[0]}
         rules += [(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "host") for name in sorted(names, key=len, reverse=True)
                   if len(name) >= 3 and name.lower() not in _COMMON]
