@@ -12,6 +12,7 @@ VENDOR = "amd"
 
 _MODULE = re.compile(r"ROCk module version (\d[\w.+-]{0,40}) is loaded")
 _AGENT = re.compile(r"\s*Agent \d{1,3}\s*$")
+_LAST = "Agent 0"  # ends the last agent
 _CHIP = re.compile(r"\d{1,9}\(0x([0-9a-f]{4})\)")
 _GFX = re.compile(r"gfx[0-9a-f]{3,5}")
 _SMI = re.compile(r"GPU\[(\d{1,3})\]\s{0,8}:\s{0,8}(.*)$")
@@ -43,19 +44,26 @@ def parse(lines: Sequence[str]) -> Facts:
 
 
 def _agents(lines: Sequence[str]) -> Iterator[Device]:
-    """The GPU agents. The first Name of an agent is its gfx target, later ones name its ISA."""
+    """The GPU agents. The first Name of an agent is its gfx target, later ones name its ISA.
+
+    Issue forms ask for the lines Name and Marketing Name alone: there a Name begins an agent.
+    """
+    bare = not any(_AGENT.match(line) for line in lines)
     agent: dict[str, str] = {}
-    for line in (*lines, "Agent 0"):
-        if _AGENT.match(line):
-            gfx = _GFX.match(agent.get("name", ""))
-            if agent.get("device type") == "GPU" and gfx:
-                chip = _CHIP.match(agent.get("chip id", ""))
-                yield Device(VENDOR, agent.get("marketing name", ""), gfx.group(), pci_id=chip[1] if chip else "")
-            agent = {"inside": "yes"} if line != "Agent 0" else {}
-        elif agent:
-            key, value = key_value(line)
-            if key in ("name", "marketing name", "device type", "chip id"):
-                agent.setdefault(key, value)
+    for line in (*lines, "name: end" if bare else _LAST):
+        key, value = key_value(line)
+        if _AGENT.match(line) or (bare and key == "name"):
+            yield from _agent(agent, bare)
+            agent = {"inside": "yes"}
+        if agent and key in ("name", "marketing name", "device type", "chip id"):
+            agent.setdefault(key, value)
+
+
+def _agent(agent: dict[str, str], bare: bool) -> Iterator[Device]:
+    gfx = _GFX.match(agent.get("name", ""))
+    if gfx and (agent.get("device type") == "GPU" or (bare and "marketing name" in agent)):
+        chip = _CHIP.match(agent.get("chip id", ""))
+        yield Device(VENDOR, agent.get("marketing name", ""), gfx.group(), pci_id=chip[1] if chip else "")
 
 
 def _static(lines: Sequence[str], notes: Notes) -> list[Device]:
@@ -112,13 +120,13 @@ def _rocm_smi(lines: Sequence[str], notes: Notes) -> list[Device]:
     return [_from_smi(row) for row in rows.values() if _NAMES.intersection(row)] or short
 
 
-_NAMES = {"card series", "card model", "gfx version", "device name", "device id"}
+_NAMES = {"card series", "card model", "gfx version", "device name", "device id", "gpu id"}
 
 
 def _from_smi(row: dict[str, str]) -> Device:
     """The series is a name, or on releases without the table of names a PCI id; the model is an id as a rule."""
     named = [row.get(key, "") for key in ("card series", "device name", "card model")]
-    ids = [dotted_id for key in ("device id", "card model", "card series") if (dotted_id := _ident(row.get(key, "")))]
+    ids = [dotted_id for key in ("device id", "gpu id", "card model", "card series") if (dotted_id := _ident(row.get(key, "")))]
     name = next((text for text in named if known(text) and not _ident(text)), "")
     gfx = _GFX.match(row.get("gfx version", ""))
     return Device(VENDOR, name, gfx.group() if gfx else "", pci_id=ids[0] if ids and not dotted(name) else "")

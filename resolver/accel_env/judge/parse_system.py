@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from accel_env.judge.parse_base import RUNNING, TOOL, Facts, Notes, key_value
+from accel_env.judge.parse_base import DERIVED, RUNNING, TOOL, Facts, Notes, key_value
 
 if TYPE_CHECKING:
     from accel_env.system.types import System
@@ -18,6 +18,8 @@ _MUSL = re.compile(r"musl libc \(")
 _GLIBCXX = re.compile(r"\s{0,8}GLIBCXX_(3\.4\.\d{1,3})$")
 _PYTHON = re.compile(r"Python (3\.\d{1,2}(?:\.\d{1,3})?\S{0,8})$")
 _RELEASE = re.compile(r"(PRETTY_NAME)=\"?([^\"]{1,100})\"?$")
+_NAME = re.compile(r"NAME=\"([^\"]{1,60})\"$")
+_NUMBER = re.compile(r"VERSION=\"([^\"]{1,60})\"$")
 _VARIABLE = re.compile(r"(?:export |declare -x |set )?([A-Z_][A-Z0-9_]{1,80})=(.{0,2000})$")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY\b|API_?KEY")
 _CREDENTIALS = re.compile(r"(://)[^/@\s]{1,200}@")
@@ -66,6 +68,8 @@ def parse(lines: Sequence[str]) -> Facts:
             notes.say("python", found[1], TOOL, "python --version")
         elif found := _RELEASE.match(line):
             notes.say("os_name", found[2], by="os-release")
+        elif (found := _NUMBER.match(line)) and number and (name := _NAME.match(lines[number - 1])):
+            notes.say("os_name", f"{name[1]} {found[1]}", DERIVED, "os-release")
         elif key_value(line)[0] == "architecture":
             notes.say("arch", key_value(line)[1], by="lscpu")
     if levels:
