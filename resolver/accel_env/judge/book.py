@@ -8,116 +8,27 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Protocol
 
-from accel_env.judge.types import FIX_KINDS, Environment, Fix, Installed
+from accel_env.judge.book_rows import (
+    Distribution,
+    KernelModules,
+    LostCode,
+    OldTorch,
+    Override,
+    Pairing,
+    Refinement,
+    Toolkit,
+    VendorImage,
+    fix_of,
+    lost_code_of,
+    pairing_of,
+    refinement_of,
+)
+from accel_env.judge.types import Environment, Fix, Installed
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
-    from accel_env.matrix.read import Row
 
 DOCUMENT = "judge"
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """An operating system and the C libraries that it ships. Empty: not known."""
-
-    match: str
-    family: str
-    libc: str
-    libstdcxx: str
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class VendorImage:
-    """A family of images whose torch is the vendor's own build. `stack`: version in the tag, by the group of `match`."""
-
-    match: str
-    component: str
-    stack: str
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """`value` makes the devices of `archs` run code of `target`."""
-
-    archs: tuple[str, ...]
-    value: str
-    target: str
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class Toolkit:
-    """A toolkit of before the matrix's stacks: floors by os, and the newest architecture that it can build for."""
-
-    version: str
-    drivers: Mapping[str, str]
-    newest: str
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class OldTorch:
-    """A torch of before the matrix's releases. `default`: the build that PyPI serves on Linux; `builds`: all labels."""
-
-    versions: tuple[str, ...]
-    default: str
-    builds: tuple[str, ...]
-    pythons: str
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refinement:
-    """What a finding of `rule` really is where `when` holds: another rule, component, or further fixes."""
-
-    rule: str
-    when: Mapping[str, str]
-    becomes: str
-    component: str
-    fixes: tuple[Fix, ...]
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class KernelModules:
-    """Devices of `archs` work with one kind of kernel module only: `needs` is `open` or `proprietary`."""
-
-    archs: tuple[str, ...]
-    needs: str
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class LostCode:
-    """A fault of a runtime (versions inside `allows`) that does not find code which is there."""
-
-    rule: str
-    component: str
-    allows: str
-    text: str
-    fixes: tuple[Fix, ...]
-    fact: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """Two releases that belong together: `other` is what a release of `name` inside `allows` needs.
-
-    `label`: only builds whose label begins so; `vendor`: no index's build of `other` will do; `rule` names the finding.
-    """
-
-    name: str
-    allows: str
-    other: str
-    wants: str
-    label: str
-    vendor: bool
-    rule: str
-    fixes: tuple[Fix, ...]
-    fact: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +39,7 @@ class Book:
     vendor_words: tuple[str, ...]
     vendor_labels: tuple[str, ...]
     arm: tuple[str, ...]
+    vendor_signs: Mapping[str, str]
     plugins: tuple[str, ...]
     pairs: frozenset[str]
     pins: frozenset[str]
@@ -230,6 +142,7 @@ def open_book(matrix: Documents) -> Book:
         vendor_words=row.texts("vendor_words"),
         vendor_labels=row.texts("vendor_labels"),
         arm=row.texts("arm"),
+        vendor_signs=row.pairs("vendor_signs"),
         plugins=row.texts("plugins"),
         pairs=frozenset(row.texts("pairs")),
         pins=frozenset(row.texts("pins")),
@@ -248,8 +161,8 @@ def open_book(matrix: Documents) -> Book:
             OldTorch(r.texts("versions"), r.text("default"), r.texts("builds"), r.optional("pythons"), r.fact())
             for r in row.rows("torches")
         ),
-        refinements=tuple(_refinement(r) for r in row.rows("refinements")),
-        pairings=tuple(_pairing(r) for r in row.rows("pairings")),
+        refinements=tuple(refinement_of(r) for r in row.rows("refinements")),
+        pairings=tuple(pairing_of(r) for r in row.rows("pairings")),
         recipes={key: tuple(fix_of(r) for r in inner.rows("fixes")) for key, inner in row.keyed("recipes").items()},
         drivers={key: (inner.text("rule"), inner.text("component")) for key, inner in row.keyed("drivers").items()},
         settings=row.pairs("build_settings"),
@@ -257,7 +170,7 @@ def open_book(matrix: Documents) -> Book:
         kernel_modules=tuple(KernelModules(r.texts("archs"), r.text("needs"), r.fact()) for r in row.rows("kernel_modules")),
         board_builds=row.texts("board_builds"),
         library_variables=row.pairs("library_variables"),
-        lost_code=_lost_code(row.maybe("lost_code")),
+        lost_code=lost_code_of(row.maybe("lost_code")),
         same_release={key: (inner.text("component"), inner.fact()) for key, inner in row.keyed("same_release").items()},
         notes={key: inner.fact() for key, inner in row.keyed("notes").items()},
     )
@@ -266,49 +179,3 @@ def open_book(matrix: Documents) -> Book:
         first, *others = (str(fault) for fault in faults.items)
         raise InputError("matrix-invalid", first, context=tuple(others), hint="matrix/README.md tells the format")
     return book
-
-
-def _pairing(row: Row) -> Pairing:
-    return Pairing(
-        row.text("name"),
-        row.optional("allows"),
-        row.text("other"),
-        row.text("wants"),
-        row.optional("label"),
-        row.flag("vendor"),
-        row.optional("rule"),
-        tuple(fix_of(item) for item in row.rows("fixes")),
-        row.fact(),
-    )
-
-
-def _lost_code(row: Row | None) -> LostCode | None:
-    if row is None:
-        return None
-    fixes = tuple(fix_of(item) for item in row.rows("fixes"))
-    return LostCode(row.text("rule"), row.text("component"), row.text("allows"), row.text("text"), fixes, row.fact())
-
-
-def _refinement(row: Row) -> Refinement:
-    return Refinement(
-        row.text("rule"),
-        row.pairs("when"),
-        row.optional("becomes"),
-        row.optional("component"),
-        tuple(fix_of(item) for item in row.rows("fixes")),
-        row.fact(),
-    )
-
-
-def fix_of(row: Row) -> Fix:
-    """A fix as it is written in a file."""
-    return Fix(
-        kind=row.one_of("kind", FIX_KINDS),
-        name=row.optional("name"),
-        spec=row.optional("spec"),
-        build=row.optional("build"),
-        set=row.pairs("set"),
-        unset=row.texts("unset"),
-        do=row.optional("do"),
-        command=row.optional("command"),
-    )

@@ -76,7 +76,7 @@ def no_prebuilt(scene: Scene, row: Installed) -> Finding | None:
     if not source:
         return None
     fitting = [
-        c for c in wheels if c.rank < 2 and not any(True for _ in broken_needs(scene, c)) and not scene.failures(c, wanted=True)
+        c for c in wheels if not c.rank and not any(True for _ in broken_needs(scene, c)) and not scene.failures(c, wanted=True)
     ]
     if fitting:
         return None
@@ -96,7 +96,7 @@ def no_prebuilt(scene: Scene, row: Installed) -> Finding | None:
 
 def keep_torch_of_wheels(scene: Scene, wheels: list[Candidate]) -> list[Fix]:
     """Builds of torch for which this Python has a wheel of the package."""
-    able = [c for c in wheels if c.rank < 1 and not any(f.need.subject is Subject.PYTHON for f in scene.failures(c, wanted=True))]
+    able = [c for c in wheels if not c.rank and not any(f.need.subject is Subject.PYTHON for f in scene.failures(c, wanted=True))]
 
     def fits(torch: Candidate) -> bool:
         return any(satisfies(torch, n) for c in able for n in c.needs if n.subject is Subject.TORCH)

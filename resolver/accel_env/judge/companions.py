@@ -9,7 +9,7 @@ from accel_env.judge.types import Finding, Fix, Installed
 from accel_env.solve.versions import allows
 
 if TYPE_CHECKING:
-    from accel_env.judge.book import Pairing
+    from accel_env.judge.book_rows import Pairing
     from accel_env.judge.scene import Scene
 
 PAIR = "package-pair-mismatch"

@@ -11,8 +11,10 @@ from accel_env.judge.evaluate import host_findings
 from accel_env.judge.machinery import machine_findings
 from accel_env.judge.order import ordered
 from accel_env.judge.pairs import pair_findings
-from accel_env.judge.scene import Scene, with_facts
+from accel_env.judge.proven import with_facts
+from accel_env.judge.scene import Scene
 from accel_env.judge.types import Clue, Environment, Finding
+from accel_env.judge.verify import tried
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
@@ -23,7 +25,8 @@ def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> 
     scene = Scene(with_facts(environment, clues, matrix), clues, matrix)
     needs = (*machine_findings(scene), *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
     found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
-    return ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
+    rows = ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
+    return tuple(tried(rows, scene))
 
 
 def _sourced(finding: Finding) -> Finding:

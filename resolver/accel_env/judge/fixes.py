@@ -98,10 +98,10 @@ def unique(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
 
 def _vaguer(fix: Fix, rows: list[Fix]) -> bool:
     """True for `a build of torch` beside `torch ==2.7.1, cu126`."""
-    bare = fix.kind in ("package", "driver") and not fix.spec and not fix.build
-    return bare and any(
-        other is not fix and other.kind == fix.kind and other.name == fix.name and (other.spec or other.build) for other in rows
-    )
+    if fix.kind not in ("package", "driver", "toolchain", "python") or fix.spec or fix.build:
+        return False
+    same = [other for other in rows if other is not fix and other.kind == fix.kind and (other.spec or other.build)]
+    return any(not fix.name or other.name == fix.name for other in same)
 
 
 def with_do(fixes: Iterable[Fix], text: str) -> list[Fix]:

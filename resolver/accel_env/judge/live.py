@@ -20,7 +20,7 @@ Keep = Callable[[Candidate], bool]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbouring releases of one label that work: versions rising, `open_end` where nothing newer of the label fails."""
+    """Neighbouring releases of one label that work: versions rising, `open_end` where the last is the newest release there is."""
 
     label: str
     index: str
@@ -42,7 +42,9 @@ class Run:
 
 def live(scene: Scene, name: str, keep: Keep | None = None) -> list[Candidate]:
     """The published builds of a package that this host runs, first choices only; `keep` narrows them."""
-    rows = []
+    rows: list[Candidate] = []
+    if scene.bare:
+        return rows
     for candidate in scene.matrix.candidates(name, scene.host.platform):
         if candidate.rank >= SOURCE_RANK or (keep is not None and not keep(candidate)) or _doubtful(candidate):
             continue
@@ -62,6 +64,9 @@ def runs(scene: Scene, name: str, chosen: Iterable[Candidate]) -> list[Run]:
     for candidate in chosen:
         fit.setdefault(_label(candidate), {}).setdefault(candidate.version, candidate)
     found: list[Run] = []
+    newest = max(
+        (c.version for c in scene.matrix.candidates(name, scene.host.platform) if c.rank < SOURCE_RANK), key=parse, default=""
+    )
     for label, by_version in fit.items():
         every = sorted(
             {
@@ -71,7 +76,7 @@ def runs(scene: Scene, name: str, chosen: Iterable[Candidate]) -> list[Run]:
             },
             key=parse,
         )
-        found += _split(label, every, by_version)
+        found += _split(label, every, by_version, newest)
     return found
 
 
@@ -79,7 +84,7 @@ def _label(candidate: Candidate) -> str:
     return "" if candidate.build in ("", "any") else candidate.build
 
 
-def _split(label: str, every: Sequence[str], fit: dict[str, Candidate]) -> list[Run]:
+def _split(label: str, every: Sequence[str], fit: dict[str, Candidate], newest: str) -> list[Run]:
     found, current = [], list[str]()
     for place, version in enumerate(every):
         if version in fit:
@@ -87,7 +92,7 @@ def _split(label: str, every: Sequence[str], fit: dict[str, Candidate]) -> list[
         last = place == len(every) - 1
         if current and (last or version not in fit):
             sample = fit[current[-1]]
-            found.append(Run(label, sample.index, sample.stack, tuple(current), last and version in fit))
+            found.append(Run(label, sample.index, sample.stack, tuple(current), current[-1] == newest))
             current = []
     return found
 

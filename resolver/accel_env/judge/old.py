@@ -12,7 +12,7 @@ from accel_env.judge.types import Finding, Fix
 from accel_env.solve.versions import allows, parse
 
 if TYPE_CHECKING:
-    from accel_env.judge.book import OldTorch
+    from accel_env.judge.book_rows import OldTorch
     from accel_env.judge.scene import Scene
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import Possible, cuda_of, hip_of
 from accel_env.judge.companions import pairing_findings
+from accel_env.judge.duplicates import duplicate_findings, said
 from accel_env.judge.fixes import fitting_fixes, keep_torch_of, unique
 from accel_env.judge.types import Finding, Fix, Installed
 from accel_env.model import Candidate, Need, Subject
@@ -40,9 +41,7 @@ def pair_findings(scene: Scene) -> Iterator[Finding]:
         if rows:
             yield _finding(scene, found, rows)
     yield from pairing_findings(scene)
-    yield from _known_conflicts(scene)
-    yield from _owners(scene)
-    yield from _twice(scene)
+    yield from duplicate_findings(scene)
 
 
 def _all_broken(scene: Scene, found: Possible) -> list[Broken]:
@@ -156,12 +155,6 @@ def _overlap(scene: Scene, need: Need, row: Installed) -> bool:
     return found is not None and any(satisfies(c, need) for c in found.candidates)
 
 
-def said(row: Installed) -> str:
-    """An installed version in words."""
-    version = row.version or row.spec or row.text or "of unknown version"
-    return version + (f"+{row.local}" if row.local else "")
-
-
 def _finding(scene: Scene, found: Possible, rows: Sequence[Broken]) -> Finding:
     first = rows[0]
     rule, component = name_pair(scene, found.installed, first)
@@ -244,59 +237,3 @@ def keep_torch_beside(scene: Scene, name: str, limit: int = 3) -> list[Fix]:
         return all(allows(n.allows, row.version) for n in needs)
 
     return torch_fixes(scene, fits, limit)
-
-
-def _known_conflicts(scene: Scene) -> Iterator[Finding]:
-    """Pairs of conflicts.yaml that are both there."""
-    for conflict in scene.matrix.conflicts():
-        rows = [scene.row(name) for name, _ in (conflict.a, conflict.b)]
-        if any(row is None for row in rows):
-            continue
-        ranges = (conflict.a[1], conflict.b[1])
-        if all(row is not None and _inside(row, spec) for row, spec in zip(rows, ranges, strict=True)):
-            (a, _), (b, _) = conflict.a, conflict.b
-            wanted = any(row is not None and row.wanted for row in rows)
-            rule = "package-pin-conflict" if wanted else "duplicate-install"
-            level = "error" if scene.complaint else "warning"
-            reason = scene.because("package", f"{a} and {b}: {conflict.why}", conflict.fact)
-            fix = Fix("package", b, do=f"remove {b}", command=f"pip uninstall {b}")
-            yield Finding(rule, b, level, f"{a} and {b} cannot be in one environment: {conflict.why}", (reason,), (fix,))
-
-
-def _inside(row: Installed, spec: str) -> bool:
-    return allows(spec, row.version) if row.version else bool(row.spec)
-
-
-def _owners(scene: Scene) -> Iterator[Finding]:
-    """Several distributions that own one import name."""
-    modules = scene.matrix.modules()
-    groups: dict[str, list[str]] = {}
-    for row in scene.rows():
-        if row.name in modules and not row.wanted:
-            groups.setdefault(modules[row.name], []).append(row.name)
-    for module, names in groups.items():
-        if len(names) > 1:
-            fact = next((c.fact for name in names for c in scene.matrix.candidates(name, scene.host.platform)), "")
-            reasons = (scene.because("package", f"{' and '.join(names)} both install the module {module}", fact),)
-            keep = [name for name in names if name != module] or names
-            fix = Fix(
-                "package", module, do=f"remove {module} and install {keep[0]} again", command=f"pip uninstall {' '.join(names)}"
-            )
-            text = f"{' and '.join(names)} both own the module {module}: the one installed last wins"
-            yield Finding("duplicate-install", module, "warning", text, reasons, (fix,))
-
-
-def _twice(scene: Scene) -> Iterator[Finding]:
-    """One distribution in several versions."""
-    groups: dict[str, list[Installed]] = {}
-    for row in scene.environment.installed:
-        if row.version and not row.wanted:
-            groups.setdefault(row.name, []).append(row)
-    for name, rows in groups.items():
-        versions = list(dict.fromkeys(said(row) for row in rows))
-        if len(versions) > 1 and len({parse(row.version) for row in rows}) > 1:
-            where = ", ".join(f"{said(row)} ({row.origin})" for row in rows)
-            reason = scene.because("package", f"several copies of {name}: {where}", scene.book.note("several-copies"))
-            fix = Fix("package", name, do=f"remove all copies and install one: {versions[0]}", command=f"pip uninstall {name}")
-            level = "error" if scene.complaint and name == "torch" else "warning"
-            yield Finding("duplicate-install", name, level, f"{name} is there several times: {where}", (reason,), (fix,))

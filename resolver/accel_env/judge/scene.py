@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from accel_env.judge.book import Book, open_book
 from accel_env.judge.builds import Possible, possible
+from accel_env.judge.drivers import driver_said, vendor_by_words
 from accel_env.judge.types import Clue, Environment, Installed
-from accel_env.model import Because, Candidate, Device, Host, Need, Policy, Subject
+from accel_env.model import Because, Candidate, Device, Need, Policy, Subject
 from accel_env.solve.explain import because
 from accel_env.solve.ground import Ground
 from accel_env.solve.problem import choose_devices, distinct
 from accel_env.solve.verdict import ALWAYS
-from accel_env.solve.versions import allows, parse, split_stack
+from accel_env.solve.versions import allows, split_stack
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
-    from accel_env.matrix.types import Stack
 
 _NO_FILE = r"\bno (?:\S{1,60} ){0,4}wheels?\b|no matching distribution|from versions:|no wheels? with a matching"
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
@@ -35,37 +35,31 @@ class Failed:
     met: str
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """What is known of the driver: at least `low`, below `high`; both empty for nothing. `text` is how it was said."""
-
-    low: str = ""
-    high: str = ""
-    text: str = ""
-
-    def fails(self, spec: str) -> bool:
-        """True when no driver within the bounds meets `>=floor`, or the known one misses any other specifier."""
-        floor = spec[2:] if spec.startswith(">=") else ""
-        if floor and "," not in floor:
-            if self.high:
-                return parse(self.high) <= parse(floor)
-            return bool(self.low) and not allows(spec, self.low)
-        return bool(self.low) and not self.high and not allows(spec, self.low)
-
-
 class Scene:
     """One environment under judgement. Built once; the questions are pure after that."""
 
-    def __init__(self, environment: Environment, clues: tuple[Clue, ...], matrix: Matrix, book: Book | None = None) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        clues: tuple[Clue, ...],
+        matrix: Matrix,
+        book: Book | None = None,
+        *,
+        like: Scene | None = None,
+        bare: bool = False,
+    ) -> None:
         self.matrix = matrix
         self.book = book or open_book(matrix)
         self.environment = environment
         self.clues = clues
         self.devices, self.ignored = choose_devices(environment.host, Policy(), matrix)
-        self.vendor = self.devices[0].vendor if self.devices else self._vendor_by_words()
+        self.vendor = self.devices[0].vendor if self.devices else vendor_by_words(environment, self.book)
         self.host = replace(environment.host, devices=self._effective())
-        self.driver = self._driver()
-        self._grounds: dict[str, Ground] = {}
+        stack = matrix.stacks().get(self.stack_name)
+        self.driver = driver_said(environment, self.devices, stack, self.host, matrix, self.book)
+        self.bare = bare  # no ways out are looked for
+        # the same machine was judged before: what its needs said is kept
+        self._grounds: dict[str, Ground] = like._grounds if like is not None and like.host == self.host else {}
         self._possible: dict[str, Possible | None] = {}
         self._plain = False
 
@@ -241,62 +235,6 @@ class Scene:
             return False
         return bool(self.devices) and all(d.kind in rule.kinds for d in self.devices)
 
-    def _vendor_by_words(self) -> str:
-        """The vendor where no device is named: the driver's CUDA version, the label of torch, the software that is there."""
-        extra = self.environment.extra
-        if self.environment.cuda_driver:
-            return "nvidia"
-        words = " ".join((extra.get("driver", ""), self.environment.container.base if self.environment.container else "")).lower()
-        if re.search(r"synapse|habana|gaudi", words) or any(r.name.startswith("habana") for r in self.environment.installed):
-            return "habana"
-        driver = extra.get("driver", "")
-        if re.search(r"(?<![\d.])[3-9]\d\d(?:\.\d+)*", driver):
-            return "nvidia"
-        return ""
-
-    def _driver(self) -> Driver:
-        """The bounds of the driver, from its number or from the CUDA version that it offers."""
-        said = next((d.driver for d in self.devices if d.driver), "") or self._driver_number()
-        spec = self.said("driver_spec")
-        stack = self.matrix.stacks().get(self.stack_name)
-        if said and stack is not None:
-            return _bounded(self._normal(said, stack), said, self.vendor)
-        if spec:
-            version = spec.lstrip("<>=")
-            return Driver(version if spec.startswith(">") else "", version if spec.startswith("<") else "", spec)
-        offered = self.environment.cuda_driver or self.proved("cuda_driver")
-        return self._driver_by_cuda(offered) if offered and self.vendor in ("", "nvidia") else Driver()
-
-    def _driver_number(self) -> str:
-        found = re.search(r"(?<![\w.])(\d+(?:\.\d+)+(?:-\d+)?|[3-9]\d\d)(?![\w])", self.said("driver"))
-        return found[1] if found and not self.said("driver_spec") and ";" not in self.said("driver") else ""
-
-    def _normal(self, text: str, stack: Stack) -> str:
-        from accel_env.vendors import vendors
-
-        vendor = vendors().get(stack.vendor)
-        return vendor.normalise_driver(text, stack) if vendor else text
-
-    def _driver_by_cuda(self, offered: str) -> Driver:
-        """Bounds of a driver that offers a CUDA version: its own release's driver, and that of the next version."""
-        floors = {}
-        system = "windows" if self.host.wsl else self.host.os
-        for toolkit in self.book.toolkits:
-            floors[toolkit.version] = toolkit.drivers.get(system, "")
-        stack = self.matrix.stacks().get("cuda")
-        for release in stack.releases if stack else ():
-            floor = release.driver_floors.get(system)
-            floors[release.version] = floor.full or floor.minor if floor else ""
-        series = offered.removesuffix(".x")
-        known = sorted((v for v, floor in floors.items() if floor), key=parse)
-        text = f"one that offers CUDA {offered}"
-        mine = [v for v in known if v == series or ("." not in series and v.startswith(f"{series}."))]
-        if not mine:
-            later = [v for v in known if parse(v) > parse(series)]
-            return Driver("", floors[later[0]] if later else "", text)
-        after = [v for v in known if parse(v) > parse(mine[-1]) and parse(floors[v]) > parse(floors[mine[-1]])]
-        return Driver(floors[mine[0]], floors[after[0]] if after else "", text)
-
     def _effective(self) -> tuple[Device, ...]:
         """The devices as the runtime sees them: an override replaces the target."""
         target = self.override_target()
@@ -316,57 +254,5 @@ class Scene:
     def named(self, devices: tuple[Device, ...] | None = None) -> str:
         """The devices in words."""
         chosen = self.devices if devices is None else devices
-        said = dict.fromkeys(f"{d.name} ({d.arch})" if d.arch and d.arch != d.name else d.name or d.arch for d in chosen)
+        said = dict.fromkeys(f"{d.name} ({d.arch})" if d.arch and d.arch not in d.name else d.name or d.arch for d in chosen)
         return " and ".join(said) or "the accelerator"
-
-
-def _bounded(normal: str, said: str, vendor: str) -> Driver:
-    """A branch alone (`535`) is any release of it."""
-    if vendor in ("", "nvidia") and normal.isdigit():
-        return Driver(normal, str(int(normal) + 1), f"branch {said}")
-    return Driver(normal, "", said)
-
-
-def with_facts(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> Environment:
-    """The environment with what the clues prove and nobody has said: driver, device, build of torch."""
-    proved: dict[str, str] = {}
-    for clue in clues:
-        for key, value in clue.facts.items():
-            proved.setdefault(key, value)
-    if not environment.cuda_driver and proved.get("cuda_driver"):
-        environment = replace(environment, cuda_driver=proved["cuda_driver"])
-    arch = proved.get("arch", "")
-    if arch and not any(d.arch for d in environment.host.devices):
-        environment = replace(environment, host=_with_device(environment.host, arch, matrix))
-    return _with_torch(environment, proved)
-
-
-def _with_device(host: Host, arch: str, matrix: Matrix) -> Host:
-    from accel_env.judge.machine import devices_of
-
-    found = devices_of([{"arch": re.sub(r"(sm_\d+)[af]$", r"\1", arch)}], matrix)
-    driver = next((d.driver for d in host.devices if d.driver), "")
-    named = next((d.name for d in host.devices if d.name), "")
-    return replace(
-        host, devices=tuple(replace(d, driver=driver, name=named or d.name) for d in found if d.vendor) or host.devices
-    )
-
-
-def _with_torch(environment: Environment, proved: Mapping[str, str]) -> Environment:
-    """torch as a message names it: `you have 2.1.2+cpu`, or the label that a library's name was made from."""
-    version, _, label = proved.get("torch_has", "").partition("+")
-    library = re.fullmatch(r"(cuda|rocm)(\d{2,4})", proved.get("library", ""))
-    rows = [row for row in environment.installed if row.name == "torch"]
-    if library and library[1] == "cuda" and not label:
-        label = "cu" + library[2]
-    if not version and not label:
-        return environment
-    if not rows:
-        return replace(
-            environment, installed=(*environment.installed, Installed("torch", version, label, origin="the error text"))
-        )
-    row = rows[0]
-    if row.local or row.vendor or (version and row.version and not row.version.startswith(version)):
-        return environment
-    more = replace(row, version=row.version or version, local=label)
-    return replace(environment, installed=tuple(more if item is row else item for item in environment.installed))
