@@ -110,4 +110,5 @@ FILTERS: Mapping[str, Callable[[str], str]] = {
     "module": module_of,
     "archs": _archs,
     "version": _version,
+    "label": lambda value: value.partition("+")[2],
 }

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from accel_env.judge.text_fill import Unfilled, fill
+from accel_env.judge.text_gate import Gate
 from accel_env.judge.text_table import Recipe, Signature, Table
 from accel_env.judge.types import Clue, Fix
 
-BLOCK = 1 << 20
+BLOCK = 1 << 16  # what stays in the processor's cache is searched twice as fast
 BEFORE, AFTER = 700, 1800  # characters of a window around a needle
 _LINES_BEFORE, _LINES_AFTER = 3, 12
 _TRIES = 60  # pattern searches for one needle; a log repeats itself
 _NEAR = 4000  # characters within which one signature stands over another
 _SHOWN = 300
+_LONGEST = 200  # characters of a needle, at most
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 # Colours, frames, and what servers write before every line; it would stand in the middle of a message of several lines.
 _NOISE = re.compile(
@@ -43,7 +45,7 @@ class Scanner:
     """One scan. Feed blocks in order, then call `hits`."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
+        self._table, self._gate = table, Gate(table.gates)
         self._buffer, self._start, self._offset, self._lines = "", 0, 0, 1
         self._tries: dict[str, int] = {}
         self._hits: dict[Key, Hit] = {}
@@ -59,7 +61,12 @@ class Scanner:
         return ordered(self._hits.values())
 
     def _search(self, end: int) -> None:
+        # A needle that starts before `end` lies wholly in this piece.
+        piece = self._buffer[self._start : end + _LONGEST]
+        open_ones = self._gate.open_for(piece.encode("latin-1"))
         for needle, signatures in self._table.by_needle.items():
+            if needle not in open_ones:
+                continue
             tries = self._tries.get(needle, 0)
             place = self._buffer.find(needle, self._start)
             while 0 <= place < end and tries < _TRIES:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accel_env.judge.text_fill import FILTERS, PLACEHOLDER
+from accel_env.judge.text_gate import gates_of
 from accel_env.judge.text_pattern import complaint_of
 from accel_env.judge.types import FIX_KINDS, SEVERITIES
 
@@ -53,11 +54,15 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All signatures, by needle, and the look-ups that placeholders use. `patterns` fills as patterns are first needed."""
+    """All signatures, by needle, and the look-ups that placeholders use.
+
+    `gates`: word -> the needles that it stands for; `patterns` fills as patterns are first needed.
+    """
 
     signatures: tuple[Signature, ...]
     lookups: Mapping[str, Mapping[str, str]]
     by_needle: Mapping[str, tuple[Signature, ...]]
+    gates: Mapping[bytes, tuple[str, ...]]
     patterns: dict[str, re.Pattern[str]] = field(default_factory=dict, compare=False)
 
     def pattern(self, signature: Signature) -> re.Pattern[str]:
@@ -98,7 +103,7 @@ def load(matrix: Documents, *, strict: bool = False) -> Table:
     for signature in signatures:
         for needle in signature.needles:
             by_needle[needle] = (*by_needle.get(needle, ()), signature)
-    return Table(signatures, lookups, by_needle)
+    return Table(signatures, lookups, by_needle, gates_of(by_needle))
 
 
 def _signature(row: Row, lookups: Mapping[str, Mapping[str, str]], strict: bool) -> Signature:
@@ -134,7 +139,7 @@ def _recipe(row: Row) -> Recipe:
 
 
 def _needle(text: str) -> str:
-    return "" if text.isascii() and len(text) >= 4 else "must be four or more ASCII characters"
+    return "" if text.isascii() and 4 <= len(text) <= 200 else "must be 4 to 200 ASCII characters"
 
 
 def _check_ids(row: Row, signatures: tuple[Signature, ...]) -> None:
