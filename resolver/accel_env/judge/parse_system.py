@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from accel_env.system.types import System
 
 _UNAME = re.compile(r"Linux \S{1,100} (\d\S{1,80}) .{0,200}\b(x86_64|aarch64)\b")
-_LDD = re.compile(r"ldd \([^)]{1,80}\) (\d{1,3}\.\d{1,3})$")
-_GETCONF = re.compile(r"(?:GNU_LIBC_VERSION:?\s{0,20})?glibc (\d{1,3}\.\d{1,3})$")
-_MUSL = re.compile(r"musl libc \(")
-_GLIBCXX = re.compile(r"\s{0,8}GLIBCXX_(3\.4\.\d{1,3})$")
-_PYTHON = re.compile(r"Python (3\.\d{1,2}(?:\.\d{1,3})?\S{0,8})$")
-_RELEASE = re.compile(r"(PRETTY_NAME)=\"?([^\"]{1,100})\"?$")
+_SIMPLE = (
+    (_UNAME, "kernel", RUNNING, "uname"),
+    (re.compile(r"ldd \([^)]{1,80}\) (\d{1,3}\.\d{1,3})$"), "glibc", RUNNING, "ldd"),
+    (re.compile(r"(?:GNU_LIBC_VERSION:?\s{0,20})?glibc (\d{1,3}\.\d{1,3})$"), "glibc", RUNNING, "getconf"),
+    (re.compile(r"Python (3\.\d{1,2}(?:\.\d{1,3})?\S{0,8})$"), "python", TOOL, "python --version"),
+    (re.compile(r"PRETTY_NAME=\"?([^\"]{1,100})\"?$"), "os_name", TOOL, "os-release"),
+)
+_GLIBCXX = re.compile(r"\s{0,8}GLIBCXX_3\.4\.(\d{1,3})$")
 _NAME = re.compile(r"NAME=\"([^\"]{1,60})\"$")
 _NUMBER = re.compile(r"VERSION=\"([^\"]{1,60})\"$")
 _VARIABLE = re.compile(r"(?:export |declare -x |set )?([A-Z_][A-Z0-9_]{1,80})=(.{0,2000})$")
@@ -53,29 +55,24 @@ def parse(lines: Sequence[str]) -> Facts:
     notes = Notes("the system")
     levels: list[int] = []
     for number, line in enumerate(lines):
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        for pattern, field, rank, by in _SIMPLE:
+            if found := pattern.match(line):
+                notes.say(field, found[1], rank, by)
         if found := _UNAME.match(line):
-            notes.say("kernel", found[1], RUNNING, "uname")
             notes.say("arch", found[2], RUNNING, "uname")
             notes.say("os", "linux", RUNNING, "uname")
-        elif found := _LDD.match(line) or _GETCONF.match(line):
-            notes.say("glibc", found[1], RUNNING, "ldd" if line.startswith("ldd") else "getconf")
-        elif _MUSL.match(line):
-            below = lines[number + 1] if number + 1 < len(lines) else ""
-            notes.say("musl", below.removeprefix("Version ") if below.startswith("Version ") else "", RUNNING, "ldd")
+        elif line.startswith("musl libc (") and below.startswith("Version "):
+            notes.say("musl", below.removeprefix("Version "), RUNNING, "ldd")
         elif found := _GLIBCXX.match(line):
-            levels.append(int(found[1].rpartition(".")[2]))
-        elif found := _PYTHON.match(line):
-            notes.say("python", found[1], TOOL, "python --version")
-        elif found := _RELEASE.match(line):
-            notes.say("os_name", found[2], by="os-release")
-        elif (found := _NUMBER.match(line)) and number and (name := _NAME.match(lines[number - 1])):
-            notes.say("os_name", f"{name[1]} {found[1]}", DERIVED, "os-release")
+            levels.append(int(found[1]))
+        elif (found := _NAME.match(line)) and (version := _NUMBER.match(below)):
+            notes.say("os_name", f"{found[1]} {version[1]}", DERIVED, "os-release")
         elif key_value(line)[0] == "architecture":
             notes.say("arch", key_value(line)[1], by="lscpu")
     if levels:
         notes.say("libstdcxx", f"3.4.{max(levels)}", by="the symbols of libstdc++")
-    said = notes.facts().said
-    return Facts(said, variables=tuple(_variables(lines)))
+    return Facts(notes.facts().said, variables=tuple(_variables(lines)))
 
 
 def _variables(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
