@@ -74,13 +74,18 @@ def _preferred(field: Field, active: int, banned: Banned) -> Found | None:
         newest = best(field, active, rank, hashed=False, banned=banned)
         if newest is None:
             continue
-        if policy.prefer == "newest":
+        if policy.prefer == "newest" or _lockable(field, newest):
             return newest
         locked = best(field, active, rank, hashed=True, banned=banned)
         if locked and (policy.prefer == "lockable" or _near(field, locked, newest)):
             return locked
         return newest
     return None
+
+
+def _lockable(field: Field, found: Found) -> bool:
+    """True when the hash of every file of the choice is known."""
+    return all(field.slots[m].entries[i].hashed >> found.python & 1 for m, i in found.chosen.items())
 
 
 def _top(field: Field, active: int) -> int:
