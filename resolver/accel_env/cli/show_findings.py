@@ -45,7 +45,8 @@ def finding_lines(finding: object, columns: int) -> list[str]:
         lines.append("  do this:" if len(fixes) == 1 else "  do one of these, the cheapest first:")
         lines += [line for fix in fixes[:FIXES] for line in _fix(fix, columns)]
     if len(fixes) > FIXES:
-        lines.append(f"    and {len(fixes) - FIXES} more ways out; --json has them all")
+        more = len(fixes) - FIXES
+        lines.append(f"    and {more} more way{'s' if more > 1 else ''} out; --json has them all")
     return lines
 
 
