@@ -54,6 +54,7 @@ class Book:
     drivers: Mapping[str, tuple[str, str]]
     settings: Mapping[str, str]
     named: Mapping[str, str]
+    owners: Mapping[str, str]
     kernel_modules: tuple[KernelModules, ...]
     same_release: Mapping[str, tuple[str, str]]
     board_builds: tuple[str, ...]
@@ -167,6 +168,7 @@ def open_book(matrix: Documents) -> Book:
         drivers={key: (inner.text("rule"), inner.text("component")) for key, inner in row.keyed("drivers").items()},
         settings=row.pairs("build_settings"),
         named=row.pairs("named"),
+        owners=row.pairs("owners"),
         kernel_modules=tuple(KernelModules(r.texts("archs"), r.text("needs"), r.fact()) for r in row.rows("kernel_modules")),
         board_builds=row.texts("board_builds"),
         library_variables=row.pairs("library_variables"),

@@ -10,10 +10,11 @@ from accel_env.judge.builds import cuda_of, hip_of
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import arch_fixes, failing
 from accel_env.judge.fixes import fitting_fixes, torch_fixes, unique
-from accel_env.judge.old import number, old_builds
+from accel_env.judge.old import number, old_builds, reaches
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.model import Because, Candidate, Need, Subject
 from accel_env.solve.explain import need_text
+from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import parse, split_stack
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def nvidia(scene: Scene, clue: Clue) -> Finding | None:
             return other
     reasons = [*plain(scene, clue).because]
     message = f"the installed torch has no code for {scene.named()}"
+    if failed is None and said is None and _has_native(scene):
+        message = f"the text says that code for {scene.named()} is missing; torch has it, so another compiled package has not"
     if failed:
         message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
         reasons.append(scene.because("arch", message, failed[0].need.fact))
@@ -42,6 +45,14 @@ def nvidia(scene: Scene, clue: Clue) -> Finding | None:
         reasons.append(scene.because("arch", *bound))
     fixes = [*_torch_for(scene), *arch_fixes(scene, "torch")]
     return Finding("gpu-arch-not-in-wheel", "torch", "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
+
+
+def _has_native(scene: Scene) -> bool:
+    """True where torch's builds are known and hold code for the device."""
+    found = scene.possible("torch")
+    mine = [c for c in found.likely if split_stack(c.stack)[0] == scene.stack_name] if found and scene.arch else []
+    known = [c for c in mine if any(n.subject is Subject.ARCH and not n.unknown for n in c.needs)]
+    return bool(known) and failing(scene, known) is None
 
 
 def _torch_for(scene: Scene) -> list[Fix]:
@@ -134,7 +145,7 @@ def _toolkit_bound(scene: Scene) -> tuple[str, str] | None:
     toolkit = scene.book.toolkit(version)
     release = scene.matrix.stack_release(f"cuda-{version}")
     newest = toolkit.newest if toolkit else max(release.targets, key=number, default="") if release else ""
-    if not newest or number(newest) >= number(scene.arch):
+    if not newest or reaches(newest, scene.arch):
         return None
     fact = toolkit.fact if toolkit else release.fact if release else ""
     return f"torch is built with CUDA {version}, whose compiler ends at {newest}: no code for {scene.named()}", fact
@@ -146,7 +157,8 @@ def _other_package(scene: Scene, clue: Clue) -> Finding | None:
         found = scene.possible(row.name)
         if row.name == "torch" or found is None or not found.candidates:
             continue
-        mine = [c for c in found.likely if not c.stack or split_stack(c.stack)[0] == scene.stack_name]
+        wheels = [c for c in found.likely if c.rank < SOURCE_RANK] or [c for c in found.candidates if c.rank < SOURCE_RANK]
+        mine = [c for c in wheels if not c.stack or split_stack(c.stack)[0] == scene.stack_name]
         rows = [r for r in failing(scene, mine) or () if r.need.subject is Subject.ARCH] if mine else []
         if rows and len(rows) == len(mine):
             message = f"torch has code for {scene.named()}; {need_text(rows[0].need, rows[0].candidate)}"

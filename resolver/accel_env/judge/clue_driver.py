@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import cuda_of
 from accel_env.judge.fixes import driver_fix, torch_fixes, unique
-from accel_env.judge.old import old_builds
+from accel_env.judge.old import floor_of, old_builds
 from accel_env.judge.types import Clue, Finding, Fix
+from accel_env.model import Candidate
 from accel_env.solve.explain import need_text
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def too_old(scene: Scene, clue: Clue) -> Finding:
         reasons.append(scene.because("driver", message, failed[0].need.fact))
     fixes: list[Fix] = []
     if scene.driver.text:
-        fixes += torch_fixes(scene, limit=3)
+        fixes += torch_fixes(scene, None if failed else lambda torch: _in_full(scene, torch), limit=3)
         fixes += old_builds(scene)
     fixes += driver_fix(scene, failed) if failed else [_runtime_driver(scene)]
     return Finding(clue.rule, clue.component, clue.severity, message, tuple(reasons), unique((*fixes, *clue.fixes)))
@@ -47,8 +48,18 @@ def _refused(scene: Scene) -> list[Failed]:
     return [row for row in rows if row is not None]
 
 
+def _in_full(scene: Scene, torch: Candidate) -> bool:
+    """True where the driver is that of the build's own toolkit or newer: then nothing of it is refused."""
+    floor = toolkit_driver(scene, dict(torch.provides).get("cuda", ""), full=True)
+    return bool(floor) and not scene.driver.fails(f">={floor}")
+
+
 def _runtime_driver(scene: Scene) -> Fix:
-    floor = toolkit_driver(scene, cuda_of(scene.torch_label()))
+    """The driver of the toolkit's own release where the lowest one that starts it is there already."""
+    cuda = cuda_of(scene.torch_label())
+    floor, _ = floor_of(scene, cuda)
+    if floor and scene.driver.text and not scene.driver.fails(f">={floor}"):
+        floor = toolkit_driver(scene, cuda, full=True)
     return Fix("driver", scene.vendor or "nvidia", spec=f">={floor}" if floor else "", do="install a newer driver")
 
 

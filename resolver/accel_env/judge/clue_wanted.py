@@ -46,7 +46,7 @@ def wanted_row(scene: Scene, clue: Clue) -> Installed | None:
     name = normalise(found[1]) if found else clue.component
     row = scene.row(name)
     spec = (found[2] or "").rstrip(".,") if found else ""
-    if row is None and not spec:
+    if row is None and found is None:
         return None
     public, _, label = spec.partition("+")
     if row is None or (spec and not row.version and not row.spec):
@@ -150,7 +150,7 @@ def _by_needs(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
     every = scene.matrix.candidates(row.name, scene.host.platform)
     mine = [c for c in every if _meant(row, c)]
     if not mine:
-        return _elsewhere(scene, clue, row) if row.name in scene.matrix.package_names() and not every else None
+        return _elsewhere(scene, clue, row) if row.name in scene.matrix.package_names() else None
     plain_rows = [c for c in mine if not c.stack or c.index == "pypi"] or mine
     rows = failing(scene, plain_rows, wanted=True)
     if not rows:
@@ -188,14 +188,20 @@ def _meant(row: Installed, candidate: Candidate) -> bool:
     return True
 
 
-def _elsewhere(scene: Scene, clue: Clue, row: Installed) -> Finding:
-    """A package that has no build at all for this platform."""
+def _elsewhere(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
+    """A release that is published, but not for this platform."""
     base = plain(scene, clue)
-    platforms = ", ".join(scene.matrix.platforms(row.name))
-    message = f"{row.name} has no build for {scene.host.platform}: only for {platforms}"
-    fixes = (Fix("build", row.name, do="build it from source"), *clue.fixes)
-    first = next((c for p in scene.matrix.platforms(row.name) for c in scene.matrix.candidates(row.name, p)), None)
-    reasons = (*base.because, scene.because("build", message, first.fact if first else clue.fact))
+    meant = [c for p in scene.matrix.platforms(row.name) for c in scene.matrix.candidates(row.name, p) if _meant(row, c)]
+    if not meant:
+        return None
+    platforms = ", ".join(dict.fromkeys(c.platform for c in meant))
+    message = f"{row.name} {row.version or row.spec} has no build for {scene.host.platform}: only for {platforms}".replace(
+        "  ", " "
+    )
+    fixes = [*free_fixes(scene, row.name), Fix("build", row.name, do="build it from source")]
+    if scene.host.os == "windows":
+        fixes.append(Fix("action", do="run it under WSL2 or in a Linux container"))
+    reasons = (*base.because, scene.because("build", message, meant[0].fact))
     return Finding("platform-no-wheel", row.name, "error", message, reasons, unique(fixes))
 
 

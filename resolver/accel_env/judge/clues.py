@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accel_env.judge import clue_arch, clue_driver, clue_pairs, clue_wanted
 from accel_env.judge.fixes import unique
+from accel_env.judge.text_fill import look_up
 from accel_env.judge.types import Clue, Finding, Fix
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 Handler = Callable[["Scene", Clue], Finding | None]
 
 GENERIC = ("extension", "glibc", "libstdc++")
+BY_LIBRARY = ("extension-abi-mismatch", "glibc-too-old", "libstdcxx-too-old", "extension-cuda-major-mismatch", "soname-mismatch")
 
 
 def clue_findings(scene: Scene, by_needs: tuple[Finding, ...] = ()) -> Iterator[Finding]:
@@ -30,8 +33,9 @@ def clue_findings(scene: Scene, by_needs: tuple[Finding, ...] = ()) -> Iterator[
 
 def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -> str:
     """The component; where the text names none, what the needs found, or the one installed package that the line speaks of."""
-    if clue.component not in GENERIC:
-        return clue.component
+    component = _owner(scene, clue)
+    if component not in GENERIC and not component.startswith("lib"):
+        return component
     same = [found.component for found in by_needs if found.rule == clue.rule]
     if same:
         return same[0]
@@ -39,7 +43,20 @@ def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -
     named = [row.name for row in scene.rows() if row.name in words and row.name != "torch"]
     others = [row.name for row in scene.rows() if row.name not in ("torch", "numpy") and row.name not in scene.book.pairs]
     chosen = named or (others if clue.component == "extension" else [])
-    return chosen[0] if len(set(chosen)) == 1 else clue.component
+    return chosen[0] if len(set(chosen)) == 1 else component
+
+
+def _owner(scene: Scene, clue: Clue) -> str:
+    """The distribution of the library that the line names, where the text's own word for it is none that is known."""
+    component = clue.component
+    if scene.row(component) is not None or component in scene.matrix.package_names() or clue.rule not in BY_LIBRARY:
+        return component
+    table: dict[str, str] = scene.matrix.document("signatures").get("lookups", {}).get("packages", {})
+    for name in re.findall(r"([A-Za-z_][\w-]{0,80})(?:\.[\w-]{1,60}){0,3}\.(?:so|pyd|dll)\b", clue.line):
+        owner = look_up(table, name) or look_up(table, name.removeprefix("lib"))
+        if owner:
+            return owner
+    return component
 
 
 def plain(scene: Scene, clue: Clue, fixes: Iterable[Fix] = (), message: str = "") -> Finding:
@@ -66,8 +83,6 @@ def refined(scene: Scene, found: Finding) -> Finding:
 
 
 def _holds(scene: Scene, when: dict[str, str] | object, found: Finding) -> bool:
-    import re
-
     environment = scene.environment
     container = environment.container
     subjects = {

@@ -48,21 +48,23 @@ def _inside(row: Installed, spec: str) -> bool:
 
 def _owners(scene: Scene) -> Iterator[Finding]:
     """Several distributions that own one import name."""
-    modules = scene.matrix.modules()
+    modules = {**scene.matrix.modules(), **scene.book.owners}
     groups: dict[str, list[str]] = {}
     for row in scene.rows():
         if row.name in modules and not row.wanted:
             groups.setdefault(modules[row.name], []).append(row.name)
     for module, names in groups.items():
         if len(names) > 1:
-            fact = next((c.fact for name in names for c in scene.matrix.candidates(name, scene.host.platform)), "")
+            known = (c.fact for name in names for c in scene.matrix.candidates(name, scene.host.platform))
+            fact = next(known, "") or scene.book.note("one-owner")
             reasons = (scene.because("package", f"{' and '.join(names)} both install the module {module}", fact),)
             keep = [name for name in names if name != module] or names
             fix = Fix(
                 "package", module, do=f"remove {module} and install {keep[0]} again", command=f"pip uninstall {' '.join(names)}"
             )
             text = f"{' and '.join(names)} both own the module {module}: the one installed last wins"
-            yield Finding("duplicate-install", module, "warning", text, reasons, (fix,))
+            level = "error" if scene.mentions(module) or any(scene.mentions(name) for name in names) else "warning"
+            yield Finding("duplicate-install", module, level, text, reasons, (fix,))
 
 
 def _twice(scene: Scene) -> Iterator[Finding]:

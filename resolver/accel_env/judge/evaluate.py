@@ -171,6 +171,8 @@ def _named(scene: Scene, failed: Failed) -> tuple[str, str]:
         return scene.book.driver_rule(scene.stack_name or split_stack(failed.candidate.stack)[0])
     if subject is Subject.STACK:
         return "gpu-arch-not-in-wheel", name
+    if subject is Subject.LIBC and scene.host.libc_family == "musl":
+        return "platform-no-wheel", name
     rules = {Subject.LIBC: "glibc-too-old", Subject.LIBSTDCXX: "libstdcxx-too-old", Subject.PYTHON: "python-no-wheel"}
     return rules.get(subject, "platform-no-wheel"), name
 

@@ -46,7 +46,7 @@ def _driver(scene: Scene, version: str, label: str, old: OldTorch, level: str) -
 
 def _device(scene: Scene, version: str, label: str, old: OldTorch, level: str) -> Iterator[Finding]:
     toolkit = scene.book.toolkit(cuda_of(label))
-    if toolkit is None or not toolkit.newest or number(toolkit.newest) >= number(scene.arch):
+    if toolkit is None or not toolkit.newest or reaches(toolkit.newest, scene.arch):
         return
     text = (
         f"torch {version}+{label}: the compiler of CUDA {toolkit.version} ends at {toolkit.newest}; this host has {scene.named()}"
@@ -62,6 +62,11 @@ def _device(scene: Scene, version: str, label: str, old: OldTorch, level: str) -
 def number(arch: str) -> int:
     """`sm_86` -> 86."""
     return int(re.sub(r"\D", "", arch) or 0)
+
+
+def reaches(newest: str, arch: str) -> bool:
+    """True where a compiler that ends at `newest` can make code for `arch`: its own generation, or that of an older sibling."""
+    return number(newest) // 10 >= number(arch) // 10
 
 
 def floor_of(scene: Scene, cuda: str) -> tuple[str, str]:
@@ -111,4 +116,4 @@ def _works(scene: Scene, label: str) -> bool:
         return False
     toolkit = scene.book.toolkit(cuda)
     newest = toolkit.newest if toolkit else ""
-    return not scene.arch or not newest or number(newest) >= number(scene.arch)
+    return not scene.arch or not newest or reaches(newest, scene.arch)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accel_env.judge.builds import Possible, cuda_of, hip_of
+from accel_env.judge.builds import UNLABELLED, Possible, cuda_of, hip_of
 from accel_env.judge.companions import pairing_findings
 from accel_env.judge.duplicates import duplicate_findings, said
 from accel_env.judge.fixes import fitting_fixes, keep_torch_of, unique
@@ -183,7 +183,8 @@ def name_pair(scene: Scene, installed: Installed, broken: Broken) -> tuple[str, 
     book, name, other = scene.book, installed.name, broken.other
     if other in book.named:
         return book.named[other], name
-    if name != "torch" and any(c.variant for c in scene.matrix.candidates(name, scene.host.platform)):
+    every = scene.matrix.candidates(name, scene.host.platform)
+    if name != "torch" and any(c.variant and c.build in UNLABELLED for c in every):
         return ("soname-mismatch" if "sycl" in dict(broken.need.abi) else "native-lib-missing-for-runtime"), name
     if name in book.pairs:
         return "package-pair-mismatch", name
