@@ -59,6 +59,9 @@ def abi(scene: Scene, clue: Clue) -> Finding:
         fixes += _torch_of(scene, spec, label, clue.facts.get("cxx11abi_built", ""))
     elif name in scene.matrix.package_names():
         fixes += keep_torch_of(scene, name)
+    if not any(fix.name == name for fix in fixes):
+        fixes.append(Fix("package", name, do="take the release or wheel that was built for the installed torch"))
+    fixes.append(Fix("build", name, do="build it from source against the installed torch"))
     message = f"{name} was built for torch {spec.lstrip('=')}" if spec else ""
     row = scene.torch()
     if message and row is not None and (row.version or row.local):

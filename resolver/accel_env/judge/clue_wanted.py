@@ -195,9 +195,8 @@ def _elsewhere(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
     if not meant:
         return None
     platforms = ", ".join(dict.fromkeys(c.platform for c in meant))
-    message = f"{row.name} {row.version or row.spec} has no build for {scene.host.platform}: only for {platforms}".replace(
-        "  ", " "
-    )
+    label = " ".join(filter(None, (row.name, row.version or row.spec)))
+    message = f"{label} has no build for {scene.host.platform}: only for {platforms}"
     fixes = [*free_fixes(scene, row.name), Fix("build", row.name, do="build it from source")]
     if scene.host.os == "windows":
         fixes.append(Fix("action", do="run it under WSL2 or in a Linux container"))

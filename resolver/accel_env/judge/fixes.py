@@ -20,14 +20,22 @@ def torch_fixes(scene: Scene, keep: Keep | None = None, limit: int = 5) -> list[
     """Builds of torch that this host runs, the smallest change first."""
     row = scene.torch()
     version, label = (row.version, row.local) if row else ("", "")
-    wanted = scene.stack_name
+    wanted = _stacks(scene)
 
     def fits(candidate: Candidate) -> bool:
-        name = split_stack(candidate.stack)[0]
-        return name == wanted if wanted else name != "cpu" and (keep is not None or name == "cuda")
+        return split_stack(candidate.stack)[0] in wanted
 
     chosen = [c for c in live(scene, "torch", keep) if fits(c) and c.index != "image"]
     return [package_fix(scene, "torch", run, version) for run in choose(runs(scene, "torch", chosen), version, label, limit)]
+
+
+def _stacks(scene: Scene) -> set[str]:
+    """The stacks that a torch may be for: that of the devices, else that of the torch which is there, else CUDA."""
+    if scene.stack_name:
+        return {scene.stack_name}
+    found = scene.possible("torch")
+    here = {split_stack(c.stack)[0] for c in found.likely} - {"cpu", ""} if found else set()
+    return here or {"cuda"}
 
 
 def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 3) -> list[Fix]:
