@@ -46,7 +46,7 @@ def test_full_disk_is_said() -> None:
 
 def test_old_locale_gets_its_answer() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    fake = FAKE.replace('"filler"', '"outside": ["caf\\u00e9"], "filler"')
+    fake = FAKE.replace('"filler"', '"warnings": [{"rule": "caf\\u00e9"}], "filler"')
     done = subprocess.run(
         [sys.executable, "-c", fake, "resolve", "torch"], capture_output=True, text=True, check=False, env=environment
     )
@@ -86,12 +86,26 @@ def completed(words: str) -> list[str]:
     ("words", "offered"),
     [
         ("res", "resolve"), ("matrix st", "stats"), ("resolve --dri", "--driver"), ("resolve --target v", "venv"),
-        ("resolve kern", "kernelc"), ("resolve --device mi", "mid-80"), ("resolve --host m", "mid"),
+        ("resolve kern", "kernelc"), ("resolve --device mi", "mid-80"), ("resolve --device 8", "80"),
+        ("matrix show kern", "kernelc"), ("matrix show cuda-13", "cuda-13.0"), ("matrix show prof", "profiles"),
+        ("matrix show mid", "mid-80"), ("resolve --host m", "mid"),
         ("resolve --stack cuda-12.6", "cuda-12.6"), ("resolve --python 3.12", "3.12"), ("explain --not otherat", "otherattn"),
     ],
 )
 def test_words_are_completed(words: str, offered: str) -> None:
     assert completed(words) == [offered]
+
+
+def test_plain_names_are_completed_first() -> None:
+    from accel_env.cli.complete import completer
+
+    complete = completer("device")
+    assert complete is not None
+    offered = complete("40")
+    plain = [word for word in offered if "-" not in word]
+    assert "4090" in plain and offered[: len(plain)] == plain and "4080-super" in offered
+    assert all(word.startswith("40") and set(word) <= set("abcdefghijklmnopqrstuvwxyz0123456789-.+") for word in offered)
+    assert {"rtx-4090", "rtx-4080-super"} <= set(complete("RTX-40"))
 
 
 def test_completion_without_a_matrix_offers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

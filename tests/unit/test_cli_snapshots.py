@@ -32,7 +32,8 @@ HOST = {
     "devices": [{"vendor": "nvidia", "name": "Tesla V100", "arch": "sm_70", "driver": "999.95.05"}] * 2,
 }
 PLAN: dict[str, object] = {
-    "schema": "accel-env/plan/1", "status": "ok", "matrix": {"version": "2026.11.30", "digest": "sha256:00"}, "host": HOST,
+    "schema": "accel-env/plan/1", "status": "ok", "target": "container",
+    "matrix": {"version": "2026.11.30", "digest": "sha256:00"}, "host": HOST,
     "stack": {"name": "cuda", "version": "99.6"}, "python": "3.12",
     "picks": {
         "torch": {
@@ -49,8 +50,12 @@ PLAN: dict[str, object] = {
     },
     "outside": ["transformers>=5"], "image": {"ref": "python:3.12-slim-bookworm", "digest": "sha256:" + "0123456789ab" * 5},
     "env": {"KEY": "a b"}, "run_args": ["--gpus", "all"], "lockable": True,
-    "warnings": [{"rule": "first-run-slow", "message": "the first run compiles kernels", "source": "user guide"}],
+    "warnings": [
+        {"rule": "first-run-slow", "message": "the first run compiles kernels", "source": "user guide"},
+        {"rule": "outside-matrix", "message": "outside the matrix, closed by uv at lock time: transformers>=5", "source": ""},
+    ],
 }
+VENV = {**PLAN, "target": "venv", "image": None}
 CONFLICT: dict[str, object] = {
     "schema": "accel-env/plan/1", "status": "conflict", "matrix": PLAN["matrix"], "host": HOST,
     "conflict": {
@@ -106,7 +111,7 @@ SHOWN = {
     "builds": [
         {
             "version": "0.99.2", "build": "any", "variant": "cuda999", "platform": "linux_x86_64", "stack": "cuda",
-            "tags": ["py3"], "index": "pypi",
+            "tags": ["py3"], "index": "pypi", "unknown": ["publication", "arch"],
             "needs": [
                 {"need": "arch", "values": ["sm_70"], "jit": ["compute_90"], "fact": "packages/bitsandbytes:arch"},
                 {"need": "torch", "allows": ">=2.4", "abi": {"cuda": ">=12"}, "soft": True, "fact": "packages/bitsandbytes:arch"},
@@ -116,6 +121,31 @@ SHOWN = {
     "absent": [{"stack": "xpu", "archs": ["pvc"], "text": "use something else", "fact": "packages/bitsandbytes:arch"}],
     "facts": [{"id": "packages/bitsandbytes:arch", **BECAUSE_ARCH}],
 }
+
+
+FACT = {"id": "stacks/cuda:floors", "text": "driver floors", "source": "release notes", "grade": "vendor"}
+STACK = {
+    "stack": "cuda", "version": "99.6", "vendor": "nvidia", "answer": "",
+    "releases": [
+        {
+            "version": "99.6", "drivers": {"linux": {"minor": "985.60", "full": "990.28"}}, "driver_allows": [],
+            "targets": ["sm_70", "sm_990"], "archs": [], "torch": "",
+        },
+    ],
+    "arch_drivers": [{"archs": ["sm_70"], "allows": "<995"}],
+    "builds": {"torch": [f"9.{n}.0" for n in range(11, 0, -1)], "flash-attn": ["2.9.3"]}, "facts": [FACT],
+}
+DEVICE = {
+    "devices": [
+        {
+            "name": "GeForce RTX 9990", "vendor": "nvidia", "arch": "sm_990", "aliases": ["RTX 9990 OEM"], "pci": ["ffff"],
+            "kind": "geforce", "memory_mib": 24564, "stacks": ["cuda"], "unsupported": "",
+        },
+    ],
+    "facts": [FACT],
+}
+NOTE = {"where": "images.yaml: python:9.9", "rule": "image-unpinned", "message": "a default image has no digest"}
+BROKEN = {"where": "torch/9.9.1.yaml: releases[0]", "rule": "no-source", "message": "a fact needs it"}
 
 
 def raising(error: BaseException) -> Callable[..., Mapping[str, object]]:
@@ -168,6 +198,7 @@ CASES: dict[str, tuple[str, str, Callable[..., Mapping[str, object]]]] = {
     "resolve-bad-device-json": ("resolve torch --json", "resolve", raising(LACKING)),
     "resolve-bug": ("resolve torch", "resolve", raising(RuntimeError("two\nlines"))),
     "resolve-interrupted": ("resolve torch", "resolve", raising(KeyboardInterrupt())),
+    "resolve-venv": ("resolve torch --target venv", "resolve", answering(VENV)),
     "explain": ("explain torch", "explain", answering({**PLAN, "explanation": ["newest torch whose build runs on sm_70"]})),
     "explain-not": ("explain --not flash-attn", "explain_not", answering(WHY_NOT)),
     "detect": ("detect", "detect", answering(DETECTED)),
@@ -179,11 +210,15 @@ CASES: dict[str, tuple[str, str, Callable[..., Mapping[str, object]]]] = {
     ),
     "matrix-stats": ("matrix stats", "matrix_stats", answering(STATS)),
     "matrix-show": ("matrix show bitsandbytes", "matrix_show", answering(SHOWN)),
-    "matrix-lint": ("matrix lint", "matrix_lint", answering({"problems": []})),
-    "matrix-lint-broken": (
-        "matrix lint", "matrix_lint",
-        answering({"problems": [{"where": "torch/9.9.1.yaml: releases[0]", "rule": "no-source", "message": "a fact needs it"}]}),
+    "matrix-show-stack": ("matrix show cuda-99.6", "matrix_show", answering(STACK)),
+    "matrix-show-device": ("matrix show 9990", "matrix_show", answering(DEVICE)),
+    "matrix-show-profiles": (
+        "matrix show profiles", "matrix_show",
+        answering({"list": "profiles", "rows": [{"name": "v990", "summary": "one V990"}, {"name": "mi9", "summary": "two MI9"}]}),
     ),
+    "matrix-lint": ("matrix lint", "matrix_lint", answering({"problems": [], "notes": [NOTE, NOTE]})),
+    "matrix-lint-notes": ("matrix lint --notes", "matrix_lint", answering({"problems": [BROKEN], "notes": [NOTE]})),
+    "matrix-lint-broken": ("matrix lint", "matrix_lint", answering({"problems": [BROKEN], "notes": [NOTE]})),
     "nothing-asked": ("resolve", "resolve", answering(PLAN)),
     "lock-without-folder": ("lock torch", "lock", answering(WRITTEN)),
     "option-twice": ("resolve torch --driver 1 --driver 2", "resolve", answering(PLAN)),
@@ -211,6 +246,7 @@ def test_command_prints_what_it_printed(
     line, function, answer = CASES[name]
     monkeypatch.setenv("COLUMNS", "60" if name.endswith("-narrow") else "100")
     monkeypatch.delenv("ACCEL_ENV_DEBUG", raising=False)
+    monkeypatch.delenv("ACCEL_ENV_PROGRAM", raising=False)
     setattr(fake_app, function, answer)
     code = main(shlex.split(line))
     out, err = capsys.readouterr()
@@ -232,6 +268,27 @@ def test_json_is_one_document(fake_app: ModuleType, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out) == PLAN
 
 
+def test_the_next_command_is_called_as_this_one_was(
+    fake_app: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_app.resolve = answering(PLAN)  # type: ignore[attr-defined]
+    monkeypatch.setenv("ACCEL_ENV_PROGRAM", "./scripts/accel-env")
+    assert main(["resolve", "torch"]) == 0
+    out = capsys.readouterr().out
+    assert "\nnext: ./scripts/accel-env lock torch -o DIR" in out and "`./scripts/accel-env explain`" in out
+    monkeypatch.setenv("ACCEL_ENV_PROGRAM", "/my tools/accel-env")
+    assert main(["resolve", "torch"]) == 0
+    assert "next: '/my tools/accel-env' lock torch" in capsys.readouterr().out
+    assert main(["resolve"]) == 2
+    assert "/my tools/accel-env resolve" in capsys.readouterr().err
+
+
+def test_what_is_outside_the_matrix_is_said_once(fake_app: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_app.resolve = answering(PLAN)  # type: ignore[attr-defined]
+    assert main(["resolve", "torch"]) == 0
+    assert capsys.readouterr().out.count("transformers") == 1
+
+
 def test_debug_shows_the_traceback(
     fake_app: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,12 +308,12 @@ def test_request_carries_every_option(fake_app: ModuleType, capsys: pytest.Captu
     fake_app.resolve = resolve  # type: ignore[attr-defined]
     words = (
         "torch bitsandbytes -r a.txt -rb.txt --host h.json --device A --device=B:2 --driver 1 --stack s --python 3.12 "
-        "--glibc 2.1 --arch aarch64 --target venv --prefer newest --offline --overlay o.yaml --source-builds"
+        "--glibc 2.1 --arch arm64 --target venv --prefer newest --offline --overlay o.yaml --source-builds"
     )
     assert main(["resolve", *words.split()]) == 0
     assert vars(seen[0]) == {
         "asks": ("torch", "bitsandbytes"), "requirement_files": ("a.txt", "b.txt"), "host": "h.json", "devices": ("A", "B:2"),
-        "driver": "1", "stack": "s", "python": "3.12", "glibc": "2.1", "arch": "aarch64", "target": "venv",
+        "driver": "1", "stack": "s", "python": "3.12", "glibc": "2.1", "arch": "arm64", "target": "venv",
         "prefer": "newest", "offline": True, "overlays": ("o.yaml",), "source_builds": True,
     }
     assert capsys.readouterr().out.rstrip().endswith(f"next: accel-env lock {words} -o DIR")

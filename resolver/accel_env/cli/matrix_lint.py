@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from accel_env.cli.options import JSON, OVERLAY
-from accel_env.cli.table import Verb, Words
+from accel_env.cli.table import Option, Verb, Words
 
-VERB = Verb(("matrix", "lint"), "Check the matrix against its rules.", (OVERLAY, JSON), None, "accel-env matrix lint")
+NOTES = Option("notes", ("--notes",), "Show the notes as well: what breaks no rule and is worth knowing.")
+VERB = Verb(("matrix", "lint"), "Check the matrix against its rules.", (NOTES, OVERLAY, JSON), None, "accel-env matrix lint")
 
 
 def run(words: Words) -> int:
@@ -15,5 +16,5 @@ def run(words: Words) -> int:
     from accel_env.cli.text import items
 
     answer = app.matrix_lint(words.many("overlay"))
-    print_answer(answer, words.flag("json"), lint_lines)
+    print_answer(answer, words.flag("json"), lambda found, columns: lint_lines(found, columns, words.flag("notes")))
     return 3 if items(answer, "problems") else 0

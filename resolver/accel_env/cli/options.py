@@ -8,16 +8,21 @@ ASKS = Argument(
 )
 
 HOST = Option(
-    "host", ("--host",), "A host file written by `detect -o`, or a named profile of the matrix.", "FILE|PROFILE",
-    completes="host",
+    "host", ("--host",), "A host file of `detect -o`, a folder of `detect --record`, or a profile (`matrix show profiles`).",
+    "FILE|DIR|PROFILE", completes="host",
 )
 DEVICE = Option(
-    "device", ("--device",), "An accelerator by name; repeat for several.", "NAME[:COUNT]", many=True,
-    completes="device",
+    "device", ("--device",), "An accelerator by name or architecture, `cpu` for none; repeat for several kinds.", "NAME[:COUNT]",
+    many=True, completes="device",
 )
-DRIVER = Option("driver", ("--driver",), "The driver's version.", "VERSION")
+DRIVER = Option(
+    "driver", ("--driver",), "The driver's version (not the CUDA version that nvidia-smi prints beside it).", "VERSION"
+)
 GLIBC = Option("glibc", ("--glibc",), "The host's glibc; binds with --target venv.", "X.Y")
-ARCH = Option("arch", ("--arch",), "The CPU architecture.", "x86_64|aarch64", choices=("x86_64", "aarch64"))
+ARCH = Option(
+    "arch", ("--arch",), "The CPU architecture; amd64 and arm64 are other names of the two.", "x86_64|aarch64",
+    choices=("x86_64", "aarch64", "amd64", "arm64"),
+)
 
 STACK = Option(
     "stack", ("--stack",), "Only this stack (or this release of it); `cpu` asks for CPU.", "NAME[-VERSION]",
@@ -25,8 +30,8 @@ STACK = Option(
 )
 PYTHON = Option("python", ("--python",), "Only this Python.", "X.Y", completes="python")
 REQUIREMENTS = Option(
-    "requirements", ("--requirement", "-r"), "Read asks from a requirements file; repeat for several.", "FILE", many=True,
-    completes="path",
+    "requirements", ("--requirement", "-r"), "Read asks from a requirements file, `-` for standard input; repeat for several.",
+    "FILE", many=True, completes="path",
 )
 TARGET = Option(
     "target", ("--target",), "Where it will run; a container brings its own glibc and Python.", "container|venv",
@@ -45,7 +50,7 @@ OVERLAY = Option(
 )
 OFFLINE = Option("offline", ("--offline",), "Use no network.")
 
-JSON = Option("json", ("--json",), "Print JSON instead of text.")
+JSON = Option("json", ("--json",), "Print JSON instead of text; an error, too, is JSON then, on stderr.")
 
 DESCRIBE = (HOST, DEVICE, DRIVER, GLIBC, ARCH)
 CHOOSE = (STACK, PYTHON, REQUIREMENTS, TARGET, PREFER, SOURCE_BUILDS, OVERLAY, OFFLINE)

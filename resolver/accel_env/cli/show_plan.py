@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accel_env.cli.output import answer_json, answer_text, talk
-from accel_env.cli.text import Json, fits, items, mapping, pairs, quoted, reason, string, table, width, wrap
+from accel_env.cli.text import Json, fits, items, mapping, pairs, program, quoted, reason, string, table, width, wrap
 
 HEAD = ("package", "version", "build", "index", "evidence")
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
@@ -33,18 +33,14 @@ def plan_lines(plan: Json, words: Sequence[str], columns: int, explained: bool =
     lines += _warnings(plan, columns)
     community = _community(plan)
     if community and not explained:
-        lines += ["", "* rests on facts of the community (`accel-env explain` shows them with their sources):"]
+        lines += ["", f"* rests on facts of the community (`{program()} explain` shows them with their sources):"]
         for text in community:
             lines += wrap(text, columns, "  ", "    ")
-    outside = items(plan, "outside")
-    if outside:
-        names = ", ".join(string(one, "text") or string(one, "name") or str(one) for one in outside)
-        lines += ["", *wrap(f"outside the matrix, closed by uv at lock time: {names}", columns, "", "  ")]
-    return [*lines, "", f"next: {quoted(('accel-env', 'lock', *words, '-o'))} DIR"]
+    return [*lines, "", f"next: {quoted((program(), 'lock', *words, '-o'))} DIR"]
 
 
 def host_line(answer: Json) -> str:
-    """The machine in one line: accelerators with architecture and driver, os, CPU, glibc."""
+    """The machine in one line: accelerators with architecture and driver, os, CPU; glibc where the answer depends on it."""
     host = mapping(answer, "host")
     devices: dict[str, int] = {}
     for device in items(host, "devices"):
@@ -52,7 +48,8 @@ def host_line(answer: Json) -> str:
         text = f"{string(device, 'name')} ({', '.join(part for part in known if part)})"
         devices[text] = devices.get(text, 0) + 1
     named = [text if count == 1 else f"{count} x {text}" for text, count in devices.items()] or ["no accelerator"]
-    glibc = f"glibc {string(host, 'glibc')}" if string(host, "glibc") else ""
+    binds = string(answer, "target") == "venv"  # a container brings its own
+    glibc = f"glibc {string(host, 'glibc')}" if binds and string(host, "glibc") else ""
     return ", ".join(part for part in (*named, f"{string(host, 'os')} {string(host, 'arch')}".strip(), glibc) if part)
 
 

@@ -13,6 +13,11 @@ NARROWEST = 40
 PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
 
 
+def program() -> str:
+    """The command as people called it: the script of a checkout says so in a variable, else `accel-env`."""
+    return os.environ.get("ACCEL_ENV_PROGRAM") or "accel-env"
+
+
 def string(answer: object, *keys: str) -> str:
     """The text at a path of keys; empty where something on the way is missing or null."""
     for key in keys:
