@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from accel_env.smoke.elf import Elf, Library, read_library
-from accel_env.smoke.installed import distributions, name_of, native_files, shown
+from accel_env.smoke.installed import distributions, name_of, native_files, normal, shown
 from accel_env.smoke.verdict import DRIVER_LIBRARIES, Answer, Context, FailedError, SkippedError, some
 
 _MAJORS = {"CUDA": "libcudart", "HIP": "libamdhip64", "SYCL": "libsycl"}
@@ -20,12 +20,19 @@ _ARCHS = re.compile(rb"(?:(?:sm_|compute_|gfx)[0-9a-f]{2,6}[ ;,]){1,99}(?:sm_|co
 
 
 class Stock(NamedTuple):
-    """Every native library: by path, by the names it goes by; and the paths that some import will load."""
+    """Every native library. `names`: the paths behind a name; `owners`: the distribution of a path; `near`: the distributions
+    whose libraries those of a distribution find loaded; `loaded`: the paths that some import loads."""
 
     libraries: dict[str, Library]
     names: dict[str, list[str]]
     owners: dict[str, str]
+    near: dict[str, set[str]]
     loaded: set[str]
+
+    def brings(self, path: str, name: str) -> list[str]:
+        """The paths by which packages bring the library `name` to the library at `path`."""
+        near = self.near[self.owners[path]]
+        return [other for other in self.names.get(name, []) if self.owners[other] in near]
 
 
 def take_stock(expect: dict[str, Any]) -> Stock:
@@ -42,15 +49,30 @@ def take_stock(expect: dict[str, Any]) -> Stock:
                     names.setdefault(name, []).append(path)
     if not libraries:
         raise SkippedError("no package with a native library is installed")
+    stock = Stock(libraries, names, owners, _near(), set())
     counted = tuple(expect.get("libraries", ()))
     waiting = [path for path, library in libraries.items() if library.module or (counted and path.endswith(counted))]
-    loaded: set[str] = set()
     while waiting:
         path = waiting.pop()
-        if path not in loaded:
-            loaded.add(path)
-            waiting += [other for name in libraries[path].needed for other in names.get(name, [])]
-    return Stock(libraries, names, owners, loaded)
+        if path not in stock.loaded:
+            stock.loaded.add(path)
+            waiting += [other for name in libraries[path].needed for other in stock.brings(path, name)]
+    return stock
+
+
+def _near() -> dict[str, set[str]]:
+    """Distribution -> itself, what it requires, and torch with all that torch requires: extensions are loaded after those."""
+    requires = {
+        name_of(distribution): {normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in distribution.requires or ()}
+        for distribution in distributions()
+    }
+    torch, waiting = set(), ["torch"]
+    while waiting:
+        name = waiting.pop()
+        if name in requires and name not in torch:
+            torch.add(name)
+            waiting += requires[name]
+    return {name: {name, *names, *torch} for name, names in requires.items()}
 
 
 def system_folders() -> list[str]:
@@ -86,7 +108,7 @@ def _configured(path: str, seen: set[str]) -> list[str]:
 
 def _resolved(name: str, library: Library, stock: Stock, folders: Iterable[str]) -> bool:
     """Whether something brings a needed library: the path it names, the system, or a package, whose import loads it before."""
-    if name in stock.names:
+    if stock.brings(library.path, name):
         return True
     origin = os.path.dirname(library.path)
     own = [part.replace("$ORIGIN", origin).replace("${ORIGIN}", origin) for part in (library.runpath or library.rpath)]
