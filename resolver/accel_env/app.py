@@ -246,3 +246,17 @@ def _written(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str,
         "notes": [*closed.notes, *told],
         "written": [str(Path(output) / name) for name in sorted(files)],
     }
+
+
+def check(request: Request, files: tuple[str, ...]) -> Json:
+    """The diagnosis of files on the named host, on every host of a folder, or on this machine where it has an accelerator."""
+    from accel_env import app_judge
+
+    matrix = matrix_of(request.overlays)
+    names = app_judge.fleet(request.host)
+    if names:
+        hosts = [(name, host_of(replace(request, host=name), matrix)) for name in names]
+        return app_judge.check(files, matrix, hosts, named=True)
+    host = host_of(request, matrix)
+    named = bool(request.host or host.devices)
+    return app_judge.check(files, matrix, [(request.host or ("this machine" if named else ""), host)], named=named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -152,3 +152,40 @@ def _scanned(name: str, matrix: Matrix) -> LogScan:
     from accel_env.judge.signatures import scan_log
 
     return scan_log(sys.stdin if name == "-" else name, matrix)
+
+
+def fleet(source: str) -> tuple[str, ...]:
+    """The host files in a folder, sorted; empty where `source` is no folder. InputError for a folder without any."""
+    import os
+
+    from accel_env.errors import InputError
+
+    if not source or not os.path.isdir(source):
+        return ()
+    names = tuple(os.path.join(source, name) for name in sorted(os.listdir(source)) if name.endswith(".json"))
+    if not names:
+        raise InputError("no-host-files", f"the folder {source} holds no host file", hint="`accel-env detect -o FILE` writes one")
+    return names
+
+
+def check(files: Sequence[str], matrix: Matrix, hosts: Sequence[tuple[str, Host]], *, named: bool) -> Json:
+    """The diagnosis of files on hosts, given with their names; `named` False: only what holds on any machine is judged."""
+    from accel_env.judge.files.check import Judged, judge_files, know, merged
+    from accel_env.judge.files.load import load
+    from accel_env.judge.findings import diagnosis, finding_mapping, status
+
+    knowledge = know(matrix)
+    loaded = {arch: tuple(load(name, arch) for name in files) for arch in dict.fromkeys(host.arch for _, host in hosts)}
+    rows = [Judged(name, judge_files(loaded[host.arch], host, knowledge, named=named)) for name, host in hosts]
+    pairs = merged(rows)
+    answer = diagnosis([finding for finding, _ in pairs], None, files)
+    if len(hosts) > 1:
+        for row, (_, names) in zip(answer["findings"], pairs, strict=True):
+            row["hosts"] = list(names)
+    answer["hosts"] = []
+    for one in rows:
+        severities = [finding.severity for finding in one.findings]
+        counts = {f"{word}s": severities.count(word) for word in ("error", "warning", "note")}
+        answer["hosts"].append({"host": one.host, "status": status(map(finding_mapping, one.findings)), **counts})
+    answer["also"] = list(dict.fromkeys(name for documents in loaded.values() for d in documents for name in d.also))
+    return answer

@@ -26,7 +26,9 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 _YAML = re.compile(r".*\.ya?ml")
 _INSTRUCTION = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:FROM|ARG)\s", re.IGNORECASE)
-KNOWN = "requirements files, pylock.toml, uv.lock, poetry.lock, pyproject.toml, environment.yml, pixi files, Dockerfiles and compose"
+KNOWN = (
+    "requirements files, pylock.toml, uv.lock, poetry.lock, pyproject.toml, environment.yml, pixi files, Dockerfiles and compose"
+)
 
 
 def load(path: str, arch: str = "x86_64") -> Document:

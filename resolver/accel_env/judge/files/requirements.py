@@ -111,10 +111,9 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     held: list[str] = []
     start = 0
     for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        start = start or number
-        stripped = raw.strip()
-        if stripped.startswith("#"):
+        if raw.strip().startswith("#"):
             continue
+        start = start or number
         if raw.rstrip().endswith("\\"):
             held.append(raw.rstrip()[:-1])
             continue

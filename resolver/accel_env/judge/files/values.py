@@ -42,8 +42,8 @@ class Install:
     `tool`: `pip`, `uv`, `conda`, `poetry`. `constrained`: a constraints file holds versions. `fresh`: into an environment that
     sees nothing of what is there. `built`: only copied from where it was installed. `isolated`: a source build has its own
     environment. `maybe`: it may not run. `backend`: uv's choice of torch index. `first_index`: the first index that has a name
-    wins (uv's way). `variables`: the environment of the command. `swallowed`: words that a redirection of the shell took. `skipped`:
-    files that it names and that are not here.
+    wins (uv's way). `variables`: the environment of the command. `swallowed`: words that a redirection of the shell took.
+    `skipped`: files that it names and that are not here.
     """
 
     tool: str

@@ -1,0 +1,194 @@
+"""Findings about where and how packages are taken: indexes, labels, hashes, nightlies, swallowed words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from accel_env.judge.files.pick import exact
+from accel_env.judge.files.pool import PYPI, places
+from accel_env.judge.files.values import Install, Wanted
+from accel_env.judge.types import Finding, Fix
+from accel_env.solve.versions import parse, split_stack
+
+if TYPE_CHECKING:
+    from accel_env.judge.files.scope import Scope
+    from accel_env.judge.files.state import Missing
+
+_FAMILY = "torch"
+NAMES = 4  # of packages in one sentence
+
+
+def install_findings(scope: Scope) -> Iterator[Finding]:
+    """Everything about the installs of a scene."""
+    for step in scope.scene.steps:
+        if isinstance(step, Install):
+            yield from _indexes(scope, step)
+            yield from _swallowed(scope, step)
+            yield from _nightly(scope, step)
+            yield from _backend(scope, step)
+    yield from _hashes(scope)
+    for missing in scope.state.missing:
+        yield from _missing(scope, missing)
+    yield from _conda(scope)
+
+
+def _of_family(scope: Scope, install: Install) -> list[Wanted]:
+    """The requirements whose builds differ by index."""
+    index = scope.matrix.candidates(_FAMILY, "linux_x86_64")
+    keys = {c.index.partition(":")[0] for c in index if c.build.startswith("cu") and c.index != PYPI}
+    found = []
+    for one in install.wanted:
+        if any(c.index.partition(":")[0] in keys for c in scope.matrix.candidates(one.name, scope.host.platform)):
+            found.append(one)
+    return found
+
+
+def _indexes(scope: Scope, install: Install) -> Iterator[Finding]:
+    """An index of torch builds beside PyPI: the higher version wins, whatever its build."""
+    if install.first_index or install.tool in ("conda", "poetry"):
+        return
+    rows = []
+    for one in _of_family(scope, install):
+        where = places(one, install, scope.matrix)
+        others = [key for key in where.keys if key != PYPI]
+        pinned = one.locked or one.url or "+" in one.spec or one.index
+        if PYPI in where.keys and others and any(":" in key for key in others) and not pinned:
+            rows.append(one)
+    if not rows:
+        return
+    names = _names([w.name for w in rows])
+    url = next((u for u in (*install.extras, *install.links, install.index) if u and "pypi" not in u), "")
+    text = (
+        f"{names}: {url} stands beside PyPI, and pip takes the highest version of both: a newer release on PyPI is another build"
+    )
+    reasons = (scope.because("index", "an extra index does not come first", scope.tables.note("extra-index")),)
+    command = f"pip install {' '.join(w.text for w in rows)} --index-url {url}"
+    fixes = (Fix("index", do="name one index for the torch family, in a command of its own", command=command),)
+    line = scope.scene.options.get("extras", "") or rows[0].where
+    yield scope.finding("wrong-index", rows[0].name, "warning", text, line, reasons, fixes)
+
+
+def _swallowed(scope: Scope, install: Install) -> Iterator[Finding]:
+    for word in install.swallowed:
+        if re.match(r"=\d|\d+\.\d", word):
+            reasons = (scope.because("shell", f"the shell writes into a file named {word}", scope.tables.note("redirect")),)
+            fixes = (Fix("action", do="put the requirement in quotes"),)
+            text = f"an unquoted > in this command is a redirection into {word}: the bound never reaches {install.tool}"
+            yield scope.finding("version-string-misparsed", install.tool, "warning", text, install.where, reasons, fixes)
+
+
+def _nightly(scope: Scope, install: Install) -> Iterator[Finding]:
+    rows = [w for w in _of_family(scope, install) if _is_nightly(scope, w, install)]
+    if not rows:
+        return
+    names = _names([w.name for w in rows])
+    reasons = (scope.because("index", f"{names} from an index of nightlies", scope.tables.note("nightly")),)
+    fixes = (Fix("package", rows[0].name, do="take a release"),)
+    text = f"{names}: a nightly build, which is not there any more when the image is built again"
+    yield scope.finding("nightly-build", rows[0].name, "warning", text, rows[0].where, reasons, fixes)
+
+
+def _is_nightly(scope: Scope, wanted: Wanted, install: Install) -> bool:
+    if places(wanted, install, scope.matrix).nightly or "/nightly/" in wanted.url:
+        return True
+    version = wanted.spec.lstrip("=").partition("+")[0] if exact(wanted.spec) else ""
+    return bool(version) and parse(version).is_devrelease
+
+
+def _backend(scope: Scope, install: Install) -> Iterator[Finding]:
+    """uv looks for a driver while the image is built, and there is none."""
+    if install.backend != "auto" or scope.scene.kind != "image" or not _of_family(scope, install):
+        return
+    stack, fact = scope.tables.backend_auto
+    reasons = (scope.because("index", "the backend is chosen while the image is built", fact),)
+    fixes = (Fix("index", do="name the backend (--torch-backend=...) or the index"),)
+    text = f"--torch-backend=auto takes the {stack} build here: no driver is visible while an image is built"
+    yield scope.finding("cpu-only-build", "torch", "warning", text, install.where, reasons, fixes)
+
+
+def _hashes(scope: Scope) -> Iterator[Finding]:
+    """Packages of the torch family without a hash; once per scene."""
+    if scope.scene.file.endswith("pyproject.toml") or not any(isinstance(s, Install) for s in scope.scene.steps):
+        return
+    rows: list[Wanted] = []
+    for step in scope.scene.steps:
+        if isinstance(step, Install) and step.tool != "conda" and not step.hashes:
+            rows += [w for w in step.wanted if not w.hashed and w.name in scope.matrix.package_names()]
+            mixed = [w for w in step.wanted if w.hashed and not w.locked]
+            if mixed and any(not w.hashed for w in step.wanted):
+                yield _half(scope, step)
+                return
+    if not rows:
+        return
+    names = _names([w.name for w in rows])
+    reasons = (scope.because("hash", f"{names}: nothing says which file it is", scope.tables.note("hash")),)
+    fixes = (Fix("action", do="lock the files: `accel-env lock` writes requirements.lock for pip install --require-hashes"),)
+    yield scope.finding("unhashed-install", rows[0].name, "warning", f"{names} without a hash", rows[0].where, reasons, fixes)
+
+
+def _half(scope: Scope, install: Install) -> Finding:
+    bare = next(w for w in install.wanted if not w.hashed)
+    reasons = (scope.because("hash", "one hash switches the check on for all", scope.tables.note("hash")),)
+    fixes = (Fix("action", do="give every requirement a hash, or none"),)
+    text = f"{bare.text or bare.name} has no hash while others have one: pip refuses the whole file"
+    return scope.finding("unhashed-install", bare.name, "error", text, bare.where, reasons, fixes)
+
+
+def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
+    """Nothing at the places where the installer looks: a label on PyPI, a build that this index does not have."""
+    one, install = missing.wanted, missing.install
+    sure = scope.scene.kind == "image" and not install.maybe and not install.skipped
+    label = one.spec.partition("+")[2]
+    if label and missing.places.keys == (PYPI,):
+        reasons = (scope.because("index", f"{one.text} is not on PyPI", scope.tables.note("label")),)
+        home = next((c for c in missing.elsewhere if c.endswith(f":{label}")), "")
+        url = scope.index_url(home) if home else ""
+        command = f"pip install {one.text} --index-url {url}" if url else ""
+        fixes = (Fix("index", label, do=f"name the index of {label}", command=command),)
+        text = f"{one.text}: PyPI has no version with a label, and no other index is named" + ("" if sure else " here")
+        yield scope.finding("wrong-index", one.name, "error" if sure else "warning", text, one.where, reasons, fixes)
+        return
+    named = [key for key in missing.places.keys if ":" in key]
+    if not named or not missing.elsewhere or not exact(one.spec) or PYPI in missing.places.keys:
+        return
+    fact = next((c.fact for c in scope.matrix.candidates(one.name, scope.host.platform) if c.index in missing.elsewhere), "")
+    reasons = (scope.because("index", f"{one.name} {one.spec.lstrip('=')} is at {', '.join(missing.elsewhere[:6])}", fact),)
+    others = tuple(
+        Fix("index", key.partition(":")[2] or key, do=f"take it from {scope.index_url(key) or 'PyPI'}")
+        for key in missing.elsewhere[:3]
+        if split_stack(key)[0] not in ("image",)
+    )
+    text = f"{one.text}: {', '.join(scope.index_url(k) or k for k in named)} has no such build"
+    yield scope.finding("pinned-version-unavailable", one.name, "warning", text, one.where, reasons, others)
+
+
+def _conda(scope: Scope) -> Iterator[Finding]:
+    """A release that a conda channel does not have, a CPU build on a machine with a device."""
+    channel, name, last, fact = scope.tables.conda_last
+    for step in scope.scene.steps:
+        if not isinstance(step, Install) or step.tool != "conda":
+            continue
+        for one in step.wanted:
+            known = scope.tables.conda_names.get(one.name, one.name)
+            version = one.spec.lstrip("=").removesuffix(".*")
+            only = {c.rpartition("/")[2] for c in step.channels} - set(scope.tables.conda_beside) == {
+                channel
+            } or one.index == channel
+            if known == name and only and exact(one.spec.removesuffix(".*")) and version and parse(version) > parse(last):
+                reasons = (scope.because("index", f"the channel {channel} ends with {last}", fact),)
+                fixes = (Fix("index", "conda-forge", do="take it from conda-forge, or from PyPI with pip"),)
+                text = f"{one.text}: the conda channel {channel} has no such release"
+                yield scope.finding("pinned-version-unavailable", known, "error", text, one.where, reasons, fixes)
+            if one.name in scope.tables.conda_cpu and scope.stack_name not in ("", "cpu"):
+                reasons = (scope.because("build", f"{one.name} chooses the CPU build", scope.tables.conda_fact),)
+                device = scope.devices[0].name or scope.devices[0].arch
+                text = f"{one.name} chooses torch's CPU build: it cannot use {device}"
+                fix = Fix("package", one.name, do=f"leave {one.name} out, and name the CUDA version instead")
+                yield scope.finding("cpu-only-build", "torch", "error", text, one.where, reasons, (fix,))
+
+
+def _names(names: list[str]) -> str:
+    kept = list(dict.fromkeys(names))
+    return ", ".join(kept[:NAMES]) + (f" and {len(kept) - NAMES} more" if len(kept) > NAMES else "")

@@ -1,0 +1,265 @@
+"""Steps of a scene in order -> the environment that they make, as pip, uv and conda choose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from accel_env.judge.files.images import Known
+from accel_env.judge.files.pick import STEPS, Group, Picker, Present, exact, present
+from accel_env.judge.files.pool import Places, places
+from accel_env.judge.files.state import Compiled, Missing, Replaced, Risk, State
+from accel_env.judge.files.values import Install, Scene, Step, Tools, Variable, Wanted
+from accel_env.solve.versions import allows, parse
+
+if TYPE_CHECKING:
+    from accel_env.judge.files.tables import Tables
+    from accel_env.matrix.load import Matrix
+    from accel_env.model import Candidate, Host
+
+# What vendor images ship beside torch, in versions that only they know.
+SHIPPED = ("torchvision", "torchaudio", "triton")
+_PYTHON = re.compile(r"python=?(3\.\d+)(?:\.\d+)?t?")
+
+
+class Walker:
+    """Walks through one scene for one host."""
+
+    def __init__(self, scene: Scene, image: Known | None, host: Host, matrix: Matrix, tables: Tables) -> None:
+        self.scene, self.image, self.host, self.matrix, self.tables = scene, image, host, matrix, tables
+        self.state = State(python=self._first_python())
+        if image is not None:
+            self._image_packages(image)
+
+    def walk(self) -> State:
+        """The environment at the end."""
+        for step in self.scene.steps:
+            self._step(step)
+        return self.state
+
+    def _first_python(self) -> str:
+        if self.image is not None and self.image.python:
+            return self.image.python
+        said = re.fullmatch(r"(?:==)?(3\.\d+)(?:\.(?:\d+|\*))?", self.scene.python)
+        if said:
+            return said[1]
+        return "" if self.scene.kind == "image" or not self._suits(self.host.python) else self.host.python
+
+    def _suits(self, python: str) -> bool:
+        from accel_env.solve.versions import valid_specifier
+
+        spec = self.scene.python
+        return bool(python) and (not spec or (valid_specifier(spec) and allows(spec, python.rstrip("t") + ".99")))
+
+    def _image_packages(self, image: Known) -> None:
+        where = image.base.where
+        if image.torch or image.vendor:
+            torch = Present("torch", where, image.torch, image.label, vendor=image.vendor, text=image.base.ref)
+            if image.label:
+                torch = replace(torch, candidates=self._labelled("torch", image.torch, image.label))
+            self.state.packages["torch"] = torch
+        if image.vendor:
+            for name in SHIPPED:
+                self.state.packages[name] = Present(name, where, vendor=True, text=image.base.ref)
+        for name, version in image.brings:
+            self.state.packages[name] = Present(name, where, version, vendor=True, text=image.base.ref)
+
+    def _labelled(self, name: str, version: str, label: str) -> tuple[Candidate, ...]:
+        found = self.matrix.candidates(name, self.host.platform)
+        return tuple(c for c in found if c.version == version and c.build == label)
+
+    def _step(self, step: Step) -> None:
+        if isinstance(step, Variable):
+            self.state.variables[step.name] = step.value
+        elif isinstance(step, Tools):
+            self.state.words += step.names
+            self._tools(step)
+        else:
+            self.state.words += [w.name for w in step.wanted]
+            self._install(step)
+
+    def _tools(self, step: Tools) -> None:
+        for name in step.names:
+            match = _PYTHON.fullmatch(name.partition("-")[0])
+            if match:
+                self.state.python = match[1]
+        if "venv" in step.names:  # a new environment sees nothing of the image's
+            self.state.packages = {}
+        system = {"python3", "python3-pip", "python3-dev", "python3-venv"} & set(step.names)
+        if system and not self.state.python and self.image is not None and self.image.os:
+            self.state.python = self.tables.system_python(self.image.os)
+
+    def _install(self, install: Install) -> None:
+        wanted = [w for w in install.wanted if self._applies(w)]
+        names = self.matrix.package_names()
+        for one in wanted:
+            if one.name not in names:
+                self.state.others[one.name] = one
+        if install.fresh:
+            self.state.packages = {}
+        if install.tool == "conda":
+            self._conda(install, wanted)
+            return
+        mine = [w for w in wanted if w.name in names]
+        if any(w.locked for w in mine):
+            self._locked(install, mine)
+            return
+        self._risks(install, wanted)
+        self._pip(install, mine + self._demands(install, wanted))
+
+    def _applies(self, wanted: Wanted) -> bool:
+        """Whether a requirement's markers can hold here; the Python counts where it is known."""
+        return not wanted.markers or any(self._holds(marker) for marker in wanted.markers)
+
+    def _holds(self, marker: str) -> bool:
+        from packaging.markers import InvalidMarker, Marker
+
+        from accel_env.matrix.markers import marker_environment
+
+        try:
+            parsed = Marker(marker)
+        except InvalidMarker:
+            return True
+        pythons = [self.state.python] if self.state.python else [p.version for p in self.matrix.pythons()]
+        if "extra" in marker or "dependency_groups" in marker:
+            return True
+        return any(parsed.evaluate({**marker_environment(self.host.platform, p)}) for p in pythons)
+
+    # --- pip, uv, poetry ----------------------------------------------------------------------------------------------
+
+    def _pip(self, install: Install, wanted: Sequence[Wanted]) -> None:
+        picker = Picker(self.matrix, self.host.platform, self.state.python, self.state.packages, install)
+        usable: list[Wanted] = []
+        for one in wanted:
+            where = places(one, install, self.matrix)
+            if one.vague or where.nightly or install.pre:
+                self._unknown(one, install, where)
+                picker.state[one.name] = self.state.packages[one.name]
+            elif picker.groups(one):
+                usable.append(one)
+            else:
+                self._nothing(one, install, where)
+                picker.state[one.name] = self.state.packages[one.name]
+        before = dict(self.state.packages)
+        picked = picker.pick(usable)
+        if picked is None:
+            clash = picker.clash(usable) if picker.steps <= STEPS else None
+            if clash is not None:
+                self.state.clashes.append((clash, install))
+            # what is pinned is judged all the same; about the rest nobody can tell
+            picked = {w.name: picker.groups(w)[0] for w in usable if w.url or exact(w.spec)}
+            for one in usable:
+                if one.name not in picked:
+                    self._unknown(one, install, places(one, install, self.matrix))
+        for name, group in picked.items():
+            self._take(name, group, picker, usable, install, before)
+
+    def _take(
+        self, name: str, group: Group, picker: Picker, usable: Sequence[Wanted], install: Install, before: dict[str, Present]
+    ) -> None:
+        asked = next((w for w in usable if w.name == name), None)
+        by = "" if asked else self._asker(name, picker, usable)
+        source = asked or next((w for w in usable if w.name == by), Wanted(name, where=install.where))
+        one = asked or Wanted(name, where=source.where, text=source.text)
+        where = places(one, install, self.matrix)
+        free = not (one.url or exact(one.spec) if asked else exact(source.spec) or bool(source.url))
+        found = present(group, one, install, where, by=by, free=free)
+        if all(o.candidate.build == "source" for o in group.offers) and not install.built:
+            torch = self.state.packages.get("torch")
+            self.state.compiled.append(Compiled(found, install, torch, tuple(self.state.words)))
+        old = before.get(name)
+        held = old is not None and old.vendor and self._held(install)
+        if old is not None and (old.version, old.local) != (found.version, found.local):
+            self.state.replaced.append(Replaced(old, found, by or (asked.text if asked else ""), one.where, held))
+        if not held:
+            self.state.packages[name] = found
+
+    def _asker(self, name: str, picker: Picker, usable: Sequence[Wanted]) -> str:
+        """The requirement on whose account a package comes along: the one with the strictest word on it."""
+        said = [(w.name, dict(picker.requires(picker.groups(w)[0])).get(name)) for w in usable]
+        rows = [(who, spec) for who, spec in said if spec is not None]
+        return next((who for who, spec in rows if exact(spec)), rows[0][0] if rows else "")
+
+    def _unknown(self, one: Wanted, install: Install, where: Places) -> None:
+        """A package about whose build nothing can be said."""
+        version = one.spec.lstrip("=") if exact(one.spec) else ""
+        version, _, local = version.partition("+")
+        nightly = where.nightly or install.pre or bool(version and parse(version).is_devrelease)
+        found = Present(
+            one.name, one.where, version, local, one.spec, free=not version,
+            vendor=not nightly and (bool(version) or where.unknown), nightly=nightly,
+            shaky=True, text=one.text or one.name, url=one.url, places=where, install=install,
+        )  # fmt: skip
+        self.state.packages[one.name] = found
+
+    def _nothing(self, one: Wanted, install: Install, where: Places) -> None:
+        every = self.matrix.candidates(one.name, self.host.platform)
+        version = one.spec.lstrip("=").partition("+")[0] if exact(one.spec) else ""
+        elsewhere = tuple(dict.fromkeys(c.index for c in every if not version or parse(c.version) == parse(version)))
+        if not where.unknown and not one.url:
+            self.state.missing.append(Missing(one, install, where, elsewhere))
+        self._unknown(one, install, where)
+        found = self.state.packages[one.name]
+        mine = tuple(c for c in every if c.version == found.version and found.local and c.build == found.local)
+        if mine:  # the label tells the build, wherever it is taken from
+            kept = tuple(c for c in mine if c.index == mine[0].index)
+            self.state.packages[one.name] = replace(found, candidates=kept, vendor=False, shaky=install.maybe)
+
+    def _demands(self, install: Install, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """What packages outside the matrix ask of torch, where what is there does not meet it."""
+        torch = self.state.packages.get("torch")
+        if install.no_deps or any(w.name == "torch" for w in wanted):
+            return []
+        rows = []
+        for one in wanted:
+            row = next((r for r in self.tables.wants if r.name == one.name), None)
+            if row is None or exact(one.spec):
+                continue
+            met = torch is not None and (not torch.version or allows(row.requires, torch.version))
+            if not met:
+                rows.append(Wanted("torch", row.requires, one.where, one.text))
+        return rows[:1]
+
+    def _risks(self, install: Install, wanted: Sequence[Wanted]) -> None:
+        """Unpinned packages that depend on torch, over a vendor's torch that nothing holds."""
+        torch = self.state.packages.get("torch")
+        if torch is None or not torch.vendor or torch.where != (self.image.base.where if self.image else ""):
+            return
+        held = install.constrained or install.no_deps or self._held(install)
+        names = tuple(w.name for w in wanted if not exact(w.spec) and any(r.name == w.name for r in self.tables.wants))
+        if names and not held:
+            self.state.risks.append(Risk(names, next(w.where for w in wanted if w.name in names)))
+
+    def _held(self, install: Install) -> bool:
+        """Whether the image's own constraints hold what it ships: pip reads them from its variable, uv does not."""
+        cleared = install.variables.get("PIP_CONSTRAINT", "-") != "-"
+        return self.image is not None and self.image.constrained and install.tool == "pip" and not cleared
+
+    # --- locks and conda ----------------------------------------------------------------------------------------------
+
+    def _locked(self, install: Install, wanted: Sequence[Wanted]) -> None:
+        """What a lock holds. A name that is there several times (a fork that markers do not settle) stays open."""
+        rows: dict[str, list[Wanted]] = {}
+        for one in wanted:
+            rows.setdefault(one.name, []).append(one)
+        for name, ones in rows.items():
+            one = ones[0]
+            where = places(one, install, self.matrix)
+            groups = Picker(self.matrix, self.host.platform, self.state.python, {}, install).groups(one)
+            if len(ones) > 1 or not groups or one.vague:
+                self._unknown(one, install, where)
+                if len(ones) > 1:
+                    self.state.packages[name] = replace(self.state.packages[name], version="", local="", spec="")
+                continue
+            self.state.packages[name] = present(groups[0], one, install, where)
+
+    def _conda(self, install: Install, wanted: Sequence[Wanted]) -> None:
+        for one in wanted:
+            name = self.tables.conda_names.get(one.name, one.name)
+            if name in self.matrix.package_names():
+                version = one.spec.lstrip("=").removesuffix(".*") if exact(one.spec.removesuffix(".*")) else ""
+                self.state.packages[name] = Present(
+                    name, one.where, version, spec=one.spec, vendor=True, text=one.text or one.name, shaky=install.maybe
+                )
