@@ -27,6 +27,7 @@ from accel_env.judge.types import Environment, Fix, Installed
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
+    from accel_env.matrix.read import Row
 
 DOCUMENT = "judge"
 
@@ -138,46 +139,65 @@ def open_book(matrix: Documents) -> Book:
 
     faults = Faults()
     row = Row(matrix.document(DOCUMENT), faults, f"{DOCUMENT}.yaml", DOCUMENT)
-    book = Book(
-        system=row.texts("system"),
-        vendor_words=row.texts("vendor_words"),
-        vendor_labels=row.texts("vendor_labels"),
-        arm=row.texts("arm"),
-        vendor_signs=row.pairs("vendor_signs"),
-        plugins=row.texts("plugins"),
-        pairs=frozenset(row.texts("pairs")),
-        pins=frozenset(row.texts("pins")),
-        distributions=tuple(
-            Distribution(r.text("match"), r.text("family"), r.optional("libc"), r.optional("libstdcxx"), r.fact())
-            for r in row.rows("distributions")
-        ),
-        images=tuple(
-            VendorImage(r.text("match"), r.optional("component"), r.optional("stack"), r.fact()) for r in row.rows("images")
-        ),
-        overrides=tuple(Override(r.texts("archs"), r.text("value"), r.text("target"), r.fact()) for r in row.rows("overrides")),
-        toolkits=tuple(
-            Toolkit(r.text("version"), r.pairs("drivers"), r.optional("newest"), r.fact()) for r in row.rows("toolkits")
-        ),
-        torches=tuple(
-            OldTorch(r.texts("versions"), r.text("default"), r.texts("builds"), r.optional("pythons"), r.fact())
-            for r in row.rows("torches")
-        ),
-        refinements=tuple(refinement_of(r) for r in row.rows("refinements")),
-        pairings=tuple(pairing_of(r) for r in row.rows("pairings")),
-        recipes={key: tuple(fix_of(r) for r in inner.rows("fixes")) for key, inner in row.keyed("recipes").items()},
-        drivers={key: (inner.text("rule"), inner.text("component")) for key, inner in row.keyed("drivers").items()},
-        settings=row.pairs("build_settings"),
-        named=row.pairs("named"),
-        owners=row.pairs("owners"),
-        kernel_modules=tuple(KernelModules(r.texts("archs"), r.text("needs"), r.fact()) for r in row.rows("kernel_modules")),
-        board_builds=row.texts("board_builds"),
-        library_variables=row.pairs("library_variables"),
-        lost_code=lost_code_of(row.maybe("lost_code")),
-        same_release={key: (inner.text("component"), inner.fact()) for key, inner in row.keyed("same_release").items()},
-        notes={key: inner.fact() for key, inner in row.keyed("notes").items()},
-    )
+    book = Book(**_words(row), **_rows(row), **_tables(row))
     row.close()
     if faults.items:
         first, *others = (str(fault) for fault in faults.items)
         raise InputError("matrix-invalid", first, context=tuple(others), hint="matrix/README.md tells the format")
     return book
+
+
+def _words(row: Row) -> dict[str, Any]:
+    """Lists of names and patterns."""
+    return {
+        "system": row.texts("system"),
+        "vendor_words": row.texts("vendor_words"),
+        "vendor_labels": row.texts("vendor_labels"),
+        "arm": row.texts("arm"),
+        "vendor_signs": row.pairs("vendor_signs"),
+        "plugins": row.texts("plugins"),
+        "pairs": frozenset(row.texts("pairs")),
+        "pins": frozenset(row.texts("pins")),
+    }
+
+
+def _rows(row: Row) -> dict[str, Any]:
+    """Rows with a fact each."""
+    return {
+        "distributions": tuple(
+            Distribution(r.text("match"), r.text("family"), r.optional("libc"), r.optional("libstdcxx"), r.fact())
+            for r in row.rows("distributions")
+        ),
+        "images": tuple(
+            VendorImage(r.text("match"), r.optional("component"), r.optional("stack"), r.fact()) for r in row.rows("images")
+        ),
+        "overrides": tuple(
+            Override(r.texts("archs"), r.text("value"), r.text("target"), r.fact()) for r in row.rows("overrides")
+        ),
+        "toolkits": tuple(
+            Toolkit(r.text("version"), r.pairs("drivers"), r.optional("newest"), r.fact()) for r in row.rows("toolkits")
+        ),
+        "torches": tuple(
+            OldTorch(r.texts("versions"), r.text("default"), r.texts("builds"), r.optional("pythons"), r.fact())
+            for r in row.rows("torches")
+        ),
+        "refinements": tuple(refinement_of(r) for r in row.rows("refinements")),
+        "pairings": tuple(pairing_of(r) for r in row.rows("pairings")),
+    }
+
+
+def _tables(row: Row) -> dict[str, Any]:
+    """What is looked up by a name."""
+    return {
+        "recipes": {key: tuple(fix_of(r) for r in inner.rows("fixes")) for key, inner in row.keyed("recipes").items()},
+        "drivers": {key: (inner.text("rule"), inner.text("component")) for key, inner in row.keyed("drivers").items()},
+        "settings": row.pairs("build_settings"),
+        "named": row.pairs("named"),
+        "owners": row.pairs("owners"),
+        "kernel_modules": tuple(KernelModules(r.texts("archs"), r.text("needs"), r.fact()) for r in row.rows("kernel_modules")),
+        "board_builds": row.texts("board_builds"),
+        "library_variables": row.pairs("library_variables"),
+        "lost_code": lost_code_of(row.maybe("lost_code")),
+        "same_release": {key: (inner.text("component"), inner.fact()) for key, inner in row.keyed("same_release").items()},
+        "notes": {key: inner.fact() for key, inner in row.keyed("notes").items()},
+    }

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from accel_env.judge.builds import cuda_of, hip_of
+from accel_env.judge.builds import cuda_of
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import arch_fixes, failing
 from accel_env.judge.fixes import fitting_fixes, torch_fixes, unique
 from accel_env.judge.old import number, old_builds, reaches
 from accel_env.judge.types import Clue, Finding, Fix
-from accel_env.model import Because, Candidate, Need, Subject
+from accel_env.model import Candidate, Need, Subject
 from accel_env.solve.explain import need_text
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import parse, split_stack
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 def nvidia(scene: Scene, clue: Clue) -> Finding | None:
     """No code for the device in torch: by the list of the message, by the builds that torch can be, or by the toolkit."""
     if scene.vendor == "amd":
+        from accel_env.judge.clue_amd import amd
+
         return amd(scene, clue)
     said = _said_list(scene, clue)
     if said is not None and scene.arch and _runs(scene, said):
         return _alarm(scene, clue)
-    failed = _failing_torch(scene)
+    failed = failing_torch(scene)
     if said is None and failed is None and scene.possible("torch") and scene.arch:
         other = _other_package(scene, clue)
         if other is not None:
@@ -123,7 +125,7 @@ def _alarm(scene: Scene, clue: Clue) -> Finding:
     return Finding("false-positive-warning", "torch", "error", message, tuple(reasons), unique(fixes))
 
 
-def _failing_torch(scene: Scene) -> list[Failed] | None:
+def failing_torch(scene: Scene) -> list[Failed] | None:
     """The missing code of the builds that torch can be; None where one has it or nothing is known."""
     found = scene.possible("torch")
     if found is None or not scene.arch:
@@ -166,71 +168,6 @@ def _other_package(scene: Scene, clue: Clue) -> Finding | None:
             fixes = unique((*fitting_fixes(scene, row.name), *arch_fixes(scene, row.name)))
             return Finding("gpu-arch-unsupported-by-package", row.name, "error", message, reasons, fixes)
     return None
-
-
-def amd(scene: Scene, clue: Clue) -> Finding:
-    """No code for the device in torch or in a library of ROCm; with the code there, what else loses code objects."""
-    lost = _lost_code(scene, clue)
-    if lost is not None:
-        return lost
-    failed = _failing_torch(scene)
-    reasons: list[Because] = [*plain(scene, clue).because]
-    rule, component = _amd_rule(scene, clue)
-    message = f"{'the installed torch' if component == 'torch' else component} has no code for {scene.named()}"
-    if failed:
-        message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
-        reasons.append(scene.because("arch", message, failed[0].need.fact))
-    fixes = [*arch_fixes(scene, "torch" if rule == "gfx-not-in-wheel" else component)]
-    if scene.torch() is not None or rule == "gfx-not-in-wheel":
-        fixes = [*torch_fixes(scene), *fixes]
-    return Finding(rule, component, "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
-
-
-def _amd_rule(scene: Scene, clue: Clue) -> tuple[str, str]:
-    """(rule, component): a library that lies inside the wheel of torch is part of that wheel."""
-    row = scene.torch()
-    inside = clue.facts.get("symptom") == "rocblas-no-kernels" and (
-        "torch/lib" in clue.line or (row is not None and hip_of(row.local))
-    )
-    if inside:
-        return "gfx-not-in-wheel", f"{clue.component.removesuffix('-in-torch')}-in-torch"
-    return clue.rule, _amd_component(scene, clue)
-
-
-def _amd_component(scene: Scene, clue: Clue) -> str:
-    """What lacks the code: a vendor image's torch is named after the image."""
-    container = scene.environment.container
-    image = scene.book.image(container.base) if container else None
-    row = scene.torch()
-    if clue.component == "torch" and image is not None and image.component and (row is None or row.vendor or not row.local):
-        return image.component
-    return clue.component
-
-
-def _lost_code(scene: Scene, clue: Clue) -> Finding | None:
-    """The build holds the code that the device would run, and it is not found: a known fault of the runtime."""
-    target = scene.override_target() or scene.arch
-    rule = scene.book.lost_code
-    version = hip_of(scene.torch_label()) or re.sub(r"^[^\d]*", "", scene.said("rocm"))
-    if rule is None or not target or not version or _failing_torch(scene) is not None:
-        return None
-    from accel_env.solve.versions import allows
-
-    number = re.match(r"\d+(?:\.\d+)*", version)
-    if number is None or not allows(rule.allows, number[0]) or not _has_code(scene, target):
-        return None
-    message = f"ROCm {number[0]} holds code for {target}, yet finds none: {rule.text}"
-    reasons = (*plain(scene, clue).because, scene.because("text", message, rule.fact))
-    return Finding(rule.rule, rule.component, "error", message, reasons, rule.fixes)
-
-
-def _has_code(scene: Scene, target: str) -> bool:
-    """True where torch's list, or without torch the targets of the ROCm release, hold the target."""
-    found = scene.possible("torch")
-    if found is not None and found.candidates:
-        mine = [c for c in found.likely if split_stack(c.stack)[0] == scene.stack_name]
-        return any(not scene.failures(c) for c in mine)
-    return any(target == rule.target for rule in scene.book.overrides) and bool(scene.override_target())
 
 
 def unsupported(scene: Scene, clue: Clue) -> Finding:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from accel_env.judge import clue_arch, clue_driver, clue_pairs, clue_wanted
+from accel_env.judge import clue_amd, clue_arch, clue_driver, clue_pairs, clue_wanted
 from accel_env.judge.fixes import unique
 from accel_env.judge.text_fill import look_up
 from accel_env.judge.types import Clue, Finding, Fix
@@ -108,8 +108,8 @@ _HANDLERS: dict[str, Handler] = {
     "forward-compat-unsupported-hw": clue_driver.forward_compat,
     "driver-userspace-kernel-mismatch": clue_driver.plain,
     "gpu-arch-not-in-wheel": clue_arch.nvidia,
-    "gfx-not-in-wheel": clue_arch.amd,
-    "gfx-not-in-library": clue_arch.amd,
+    "gfx-not-in-wheel": clue_amd.amd,
+    "gfx-not-in-library": clue_amd.amd,
     "false-positive-warning": clue_arch.false_alarm,
     "gpu-arch-unsupported-by-package": clue_arch.unsupported,
     "gpu-arch-not-in-toolchain": clue_arch.toolchain,
