@@ -30,7 +30,7 @@ case "$*" in
     [[ -z ${NO_NETWORK:-} ]] || { echo "no route to host" >&2; exit 1; }
     echo pip talks
     ;;
-*) shift; printf 'ran: %s\n' "$*" ;;
+*) shift; [[ ${1:-} != tell ]] || printf 'called as: %s\n' "$ACCEL_ENV_PROGRAM"; printf 'ran: %s\n' "$*" ;;
 esac
 """
 
@@ -84,6 +84,26 @@ def test_runs_through_a_link(checkout: Checkout, tmp_path: Path) -> None:
     link = tmp_path / "bin" / "accel-env"
     link.symlink_to("../check out/scripts/accel-env")
     assert checkout.run("x", script=link).stdout == "ran: x\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("'check out/scripts/accel-env'", "check out/scripts/accel-env"),
+        ("'./check out/scripts/accel-env'", "./check out/scripts/accel-env"),
+        ("'$PWD/check out/scripts/accel-env'", "$PWD/check out/scripts/accel-env"), ("ae", "ae"), ("tools/ae", "tools/ae"),
+    ],
+)
+def test_program_is_told_how_it_was_called(typed: str, told: str, checkout: Checkout, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "ae").symlink_to(checkout.root / "scripts" / "accel-env")
+    environment = checkout.environment()
+    environment["PATH"] = f"{tmp_path}/tools:{environment['PATH']}"
+    command = typed.replace("$PWD", str(tmp_path))
+    done = subprocess.run(
+        ["bash", "-c", f"{command} tell"], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=30
+    )
+    assert done.stdout.splitlines()[0] == f"called as: {told.replace('$PWD', str(tmp_path))}", done.stderr
 
 
 def test_changed_pyproject_installs_again_into_the_same_environment(checkout: Checkout) -> None:
