@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from accel_env.errors import UsageError, VerifyError
+from accel_env.errors import BuildError, UsageError, VerifyError
 
 if TYPE_CHECKING:
     from accel_env.build.compare import Comparison
@@ -83,7 +84,8 @@ def verify(words: BuildWords, watch: Callable[[Event], None] = _silent, say: Cal
             say("comparing the two images")
             raise _differ(engine, words.folder, one, other)
     finally:
-        engine.remove(again.tag)
+        with contextlib.suppress(BuildError):  # what went wrong before counts more
+            engine.remove(again.tag)
     if record is not None and record.recipe == one.recipe:
         _check_record(words.folder, record, one)
     notes = list(dict.fromkeys(note for built in results for note in built.notes))

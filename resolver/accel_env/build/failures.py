@@ -71,10 +71,15 @@ _KINDS = (
         "check the network inside builds (--network host), the proxy, and the index: --secret id=pip,src=PIP.CONF",
     ),
     _kind(
+        "no-build-network", r"network \S+ not found", "the engine has no network for build steps",
+        "let them use the machine's own: --network host",
+    ),
+    _kind(
         "no-memory", r"exit code: 137|signal: killed|cannot allocate memory|out of memory",
         "the step was killed, most likely for its memory", "give the engine more memory, or compile with fewer jobs",
     ),
 )  # fmt: skip
+_FLAGS = re.compile(r" --(?:mount|network|chown|chmod)=\S+")
 _NOISE = re.compile(r"^(?:error: )?(?:failed to solve|failed to build): ", re.IGNORECASE)
 _PROCESS = re.compile(r'process "(?P<command>.*)" did not complete successfully: (?P<end>.*)', re.DOTALL)
 
@@ -85,11 +90,12 @@ def build_error(failure: Failure, talk: Iterable[str], engine: str) -> BuildErro
     kind = next((kind for kind in _KINDS if kind.pattern.search("\n".join((failure.error, *failure.lines, *said)))), None)
     end = _end(failure, said)
     if failure.step:
-        step = shortened(failure.step, 100)
+        step = title(failure.step, 100)
         sentence = f"{kind.sentence}, in the step `{step}`" if kind else f"the step `{step}` failed: {end}"
     else:
         sentence = kind.sentence if kind else f"{engine} could not build: {end}"
-    lines = list(failure.lines[-SHOWN_LINES:] if failure.lines else said[-SHOWN_LINES:])
+    # What a builder says of a step without lines is the Dockerfile's text once more.
+    lines = list(failure.lines[-SHOWN_LINES:] if failure.step else said[-SHOWN_LINES:])
     if kind and end and end not in " ".join(lines):
         lines.append(end)
     hint = kind.hint if kind else "the lines above are the step's last ones; --progress plain shows all of them"
@@ -102,6 +108,11 @@ def _end(failure: Failure, said: list[str]) -> str:
     text = _NOISE.sub("", " ".join(text.split()))
     found = _PROCESS.search(text)
     return shortened(found.group("end") if found else text, 300)
+
+
+def title(step: str, length: int) -> str:
+    """A step's name on one short line, without its mounts."""
+    return shortened(_FLAGS.sub("", " ".join(step.split())), length)
 
 
 def shortened(text: str, length: int) -> str:

@@ -17,7 +17,7 @@ from accel_env.build.process import stream
 from accel_env.build.progress import Board, Buildah
 from accel_env.errors import BuildError
 
-_FILES = 1 << 20  # open files that podman gives to a container unless told otherwise
+_LIMIT = 1 << 20  # open files and processes that podman gives to a container unless told otherwise
 
 
 class PodmanEngine:
@@ -49,7 +49,7 @@ class PodmanEngine:
         with tempfile.TemporaryDirectory(prefix="accel-env-") as scratch:
             answer = os.path.join(scratch, "id")
             words = [*self._words, *build_words(request, by_epoch, answer), *limits()]
-            status, _ = stream([*words, request.context], decoder.feed)
+            status = self._stream([*words, request.context], decoder)
             if status:
                 raise build_error(board.failure(), board.talk, f"{info.name} {info.version}")
             decoder.finish()
@@ -58,6 +58,22 @@ class PodmanEngine:
         if request.push:
             self._ask("push", request.push)
         return Built(request.push or request.tag, config if config.startswith("sha256:") else f"sha256:{config}")
+
+    def _stream(self, words: list[str], decoder: Buildah) -> int:
+        """The status of the builder. An interrupted one leaves its working containers: those that it made are removed."""
+        before = self._working()
+        try:
+            return stream(words, decoder.feed)[0]
+        except BaseException:
+            for container in self._working() - before:
+                self._discard(container)
+            raise
+
+    def _working(self) -> set[str]:
+        """The working containers of builds."""
+        done = self._try("ps", "--all", "--external", "--no-trunc", "--format", "{{.ID}} {{.Names}}")
+        rows = (line.split() for line in done.stdout.splitlines())
+        return {row[0] for row in rows if len(row) > 1 and "-working-container" in row[1]}
 
     def inspect(self, ref: str) -> ImageDetails | None:
         """See Engine."""
@@ -131,8 +147,8 @@ class PodmanEngine:
 
 def build_words(request: BuildRequest, by_epoch: bool, answer: str) -> list[str]:
     """The words after `podman`, without the context. `by_epoch`: buildah 1.41 or newer, which knows --source-date-epoch."""
-    # Docker's format: that of OCI has no health check, and its digests are not Docker's either way.
-    words = ["build", "--format", "docker", "--iidfile", answer, "--tag", request.push or request.tag, "--layers", "--force-rm"]
+    # Docker's format would hold the host name and the ids of the moment.
+    words = ["build", "--format", "oci", "--iidfile", answer, "--tag", request.push or request.tag, "--layers", "--force-rm"]
     if request.epoch is not None:
         words += ["--build-arg", f"{EPOCH}={request.epoch}"]
         flag = "--source-date-epoch" if by_epoch else "--timestamp"
@@ -148,9 +164,10 @@ def limits() -> tuple[str, ...]:
     """Limits that podman may set: it fails at the first container where this process may not raise its own to podman's."""
     import resource
 
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard == resource.RLIM_INFINITY or hard >= _FILES:
-        return ()
-    processes = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-    words = ("--ulimit", f"nofile={hard}:{hard}")
-    return words if processes == resource.RLIM_INFINITY else (*words, "--ulimit", f"nproc={processes}:{processes}")
+    words: list[str] = []
+    # Some releases lower the number of processes for themselves first, and can then not raise it again.
+    for name, number, top in (("nofile", resource.RLIMIT_NOFILE, _LIMIT), ("nproc", resource.RLIMIT_NPROC, 1 << 15)):
+        hard = resource.getrlimit(number)[1]
+        if hard != resource.RLIM_INFINITY and hard < _LIMIT:
+            words += ["--ulimit", f"{name}={min(hard, top)}:{min(hard, top)}"]
+    return tuple(words)

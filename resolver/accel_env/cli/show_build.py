@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from accel_env.build.engine import CACHED, DONE, FAILED, STARTED, Event, Step, StepBytes, StepLog
-from accel_env.build.failures import shortened
+from accel_env.build.failures import title
 from accel_env.cli.text import Json, items, mapping, pairs, quoted, string, wrap
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
 HIDDEN = ("[internal]", "[auth]", "building with ")  # the builder's own business: shown only while it takes time
-_FLAGS = re.compile(r" --(?:mount|network|chown|chmod)=\S+")
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -62,11 +60,6 @@ def _ended(step: Step) -> str:
     if step.state == CACHED:
         return "from the cache"
     return f"{'done in' if step.state == DONE else 'failed after'} {step.seconds:.1f} s"
-
-
-def title(name: str, length: int) -> str:
-    """A step in one short line, without its mounts."""
-    return shortened(_FLAGS.sub("", " ".join(name.split())), length)
 
 
 def _place(name: str) -> str:
