@@ -92,6 +92,7 @@ WHY_NOT = {
 }
 DETECTED = {
     "os": "linux", "kernel": "6.9.1", "arch": "x86_64", "libc": {"family": "glibc", "version": "2.36"}, "python": "3.12",
+    "pythons": ["3.13", "3.12"],
     "devices": [
         {
             "vendor": "nvidia", "name": "GeForce RTX 9990", "arch": "sm_990", "memory_mib": 24564, "driver": "",
@@ -99,7 +100,7 @@ DETECTED = {
         },
         {"vendor": "amd", "name": "Graphics", "arch": "gfx9990", "driver": "", "integrated": True},
     ],
-    "provenance": {"kernel": "uname", "libc": "ldd"}, "notes": ["nvidia-smi did not answer within 5 s"],
+    "provenance": {"kernel": "uname", "libc": "ldd", "pythons": "PATH"}, "notes": ["nvidia-smi did not answer within 5 s"],
 }
 WRITTEN = {"plan": PLAN, "locked": 31, "written": ["out/pylock.toml", "out/requirements.lock", "out/plan.json"]}
 STATS = {

@@ -20,6 +20,9 @@ def host_lines(host: Json, columns: int) -> list[str]:
     rows = []
     for key, label in FIELDS:
         rows.append((label, _told(string(host, key), string(from_probe, key))))
+    pythons = [str(python) for python in items(host, "pythons")]
+    if len(pythons) > 1:
+        rows.append(("pythons", _told(", ".join(pythons), string(from_probe, "pythons"))))
     libc = f"{string(host, 'libc', 'family')} {string(host, 'libc', 'version')}".strip()
     rows.insert(3, ("libc", _told(libc, string(from_probe, "libc"))))
     lines += ["", *pairs(rows, columns)]
