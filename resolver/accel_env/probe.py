@@ -222,12 +222,24 @@ def _named(text: str, matrix: Matrix) -> tuple[Device, ...]:
         return (Device(rows[0].vendor, rows[0].arch, rows[0].arch, integrated=all(row.integrated for row in rows),
                        kind=kinds.pop() if len(kinds) == 1 else ""),) * count
     if name and not table.core(name):
-        like = next((row for row in table if row.vendor in name.lower()), None) or next(iter(table))
         raise UsageError("no-product", f"--device {text}: {name} names no product", hint=f"write the product, for example "
-                         f"{like.name!r}, or an architecture; `accel-env detect` shows what this machine has")
+                         f"{_example(name, matrix)!r}, or an architecture; `accel-env detect` shows what this machine has")
     near = table.nearest(name)
     raise UsageError("unknown-device", f"{name} is no single device that the matrix knows",
                      hint=f"the nearest names are {', '.join(near)}" if near else "write it as the driver names it")
+
+
+def _example(text: str, matrix: Matrix) -> str:
+    """A product that people have: the one of most profiles, of the vendor that the text names where it names one."""
+    table, seen = matrix.devices(), dict[str, int]()
+    vendor = next((name for name in table.vendors() if name in text.lower()), "")
+    for profile in matrix.profiles().values():
+        devices = profile.host.get("devices", ())
+        for device in devices if isinstance(devices, (list, tuple)) else ():
+            row = table.by_name(None, str(device.get("name", "")))
+            if row is not None and vendor in ("", row.vendor):
+                seen[row.name] = seen.get(row.name, 0) + 1
+    return max(seen, key=lambda name: seen[name]) if seen else next(row.name for row in table if vendor in ("", row.vendor))
 
 
 def _counted(text: str) -> tuple[str, int]:
