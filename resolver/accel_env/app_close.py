@@ -26,9 +26,10 @@ def answer_of(problem: Problem, matrix: Matrix) -> Solution | Conflict:
 
 def plan_of(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...] = ()) -> Json:
     """The plan, or the refusal, of interface.md. `notes` are about requirement lines that were left out."""
+    from accel_env.matrix.evidence import lift
     from accel_env.solve.plan import plan
 
-    row = plan(result, matrix)
+    row = lift(plan(result, matrix), matrix.root)
     row["warnings"] = [*row["warnings"], *({"rule": "requirement-line", "message": note, "source": ""} for note in notes)]
     return row
 
