@@ -10,7 +10,6 @@ from accel_env.judge.files.script import Source, Word, words
 from accel_env.judge.files.values import UNKNOWN
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_SETS = re.compile(r"""(?:^|[;&(\n]|\bexport|\bthen|\belse|\bdo)[ \t]*([A-Za-z_]\w*)=("[^"]*"|'[^']*'|[^\s;&|)"']*)""")
 _PREFIXES = frozenset(
     {"then", "else", "do", "{", "!", "time", "exec", "command", "sudo", "nohup", "if", "elif", "while", "until"}
 )
@@ -33,10 +32,15 @@ class Command:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open `if` (or loop). `now`: does this branch run (None: nobody knows); `taken`: has an earlier one run."""
+    """An open `if` (or loop). `now`: does this branch run (None: nobody knows); `taken`: has an earlier one run.
+
+    `asking`: its condition is being read, with `answer` so far.
+    """
 
     now: bool | None
     taken: bool | None = False
+    asking: bool = False
+    answer: bool | None = True
 
 
 class _Reader:
@@ -51,8 +55,7 @@ class _Reader:
         """The commands that may run; `inside`: the whole script may not."""
         current: list[Word] = []
         last = ""
-        # the variables that the script sets count for the words after them, so the text is read command by command
-        for word in self._words():
+        for word in words(self.source.text, self.variables):
             if not word.operator:
                 current.append(word)
                 continue
@@ -60,18 +63,6 @@ class _Reader:
             current, last = [], word.text
         self._command(current, last, "", inside)
         return self.found
-
-    def _words(self) -> list[Word]:
-        """The words of the script; a variable that it sets counts where it has one value from beginning to end."""
-        values: dict[str, set[str]] = {}
-        for match in _SETS.finditer(self.source.text):
-            value = match[2].strip("\"'")
-            values.setdefault(match[1], set()).add(UNKNOWN if "$" in value or "`" in value else value)
-        known = dict(self.variables)
-        for name, given in values.items():
-            given |= {known[name]} if name in known else set()
-            known[name] = given.pop() if len(given) == 1 else UNKNOWN
-        return words(self.source.text, known)
 
     def _command(self, found: list[Word], before: str, after: str, inside: bool) -> None:
         if before in ("", ";", "\n", "&", ";;", "(", ")"):
@@ -81,38 +72,40 @@ class _Reader:
             if plain[0] != "}" and self.frames:
                 self.frames.pop()
             return
-        condition = self._keywords(plain)
+        self._keywords(plain)
         while plain and plain[0] in _PREFIXES:
             plain.pop(0)
         runs = self._runs(before)
         if not plain:
             return
-        if plain[0] in _TESTS:
-            verdict = _test(plain)
-            self._decide(condition, verdict)
-            self.chain = _both(self.chain, verdict)
-            return
-        self._decide(condition, None)
+        frame = self.frames[-1] if self.frames and self.frames[-1].asking else None
+        if plain[0] in _TESTS or frame is not None:
+            verdict = _test(plain) if plain[0] in _TESTS else None
+            if frame is not None:
+                frame.answer = _either(frame.answer, verdict) if before == "||" else _both(frame.answer, verdict)
+            if plain[0] in _TESTS:
+                self.chain = _both(self.chain, verdict)
+                return
         if runs is False or plain[0] in ("for", "case", "select"):
             return
         maybe = runs is None or inside or before == "||" or after == "||"
         self._emit(plain, found, maybe)
 
-    def _keywords(self, plain: list[str]) -> str:
-        """Opens and turns branches; returns the keyword whose condition this command is."""
+    def _keywords(self, plain: list[str]) -> None:
+        """Opens and turns branches."""
         head = plain[0] if plain else ""
         if head in _OPENERS:
-            self.frames.append(_Frame(None))
-        elif head in ("else", "elif") and self.frames:
-            frame = self.frames[-1]
+            self.frames.append(_Frame(None, asking=head == "if"))
+        elif not self.frames:
+            return
+        frame = self.frames[-1]
+        if head == "then" and frame.asking:
+            frame.asking = False
+            frame.now = _both(None if frame.taken is None else not frame.taken, frame.answer)
+        elif head in ("else", "elif"):
             frame.taken = None if frame.now is None or frame.taken is None else frame.taken or frame.now
             frame.now = None if frame.taken is None else not frame.taken
-        return head if head in ("if", "elif") else ""
-
-    def _decide(self, condition: str, verdict: bool | None) -> None:
-        if condition and self.frames:
-            frame = self.frames[-1]
-            frame.now = verdict if condition == "if" else _both(frame.now, verdict)
+            frame.asking, frame.answer = head == "elif", True
 
     def _runs(self, before: str) -> bool | None:
         state: bool | None = self.chain if before in ("&&", "") else True
@@ -129,12 +122,9 @@ class _Reader:
             own[match[1]] = match[2]
             plain.pop(0)
         line = self.source.line_at(found[0].place)
-        if not plain:
-            self.variables.update(own)
-            return
-        if plain[0] == "export":
+        if not plain or plain[0] in ("export", "declare", "local", "readonly"):
             pairs = (_ASSIGNMENT.fullmatch(word) for word in plain[1:])
-            self.variables.update({match[1]: match[2] for match in pairs if match})
+            self._set(own | {match[1]: match[2] for match in pairs if match}, maybe)
             return
         inner = _script_of(plain)
         if inner is not None and self.depth:
@@ -146,6 +136,11 @@ class _Reader:
             return
         self.found.append(Command(tuple(plain), line, maybe, {**self.variables, **own}, swallowed))
 
+    def _set(self, values: Mapping[str, str], maybe: bool) -> None:
+        """Assignments; what may not happen leaves a variable with two possible values."""
+        for name, value in values.items():
+            self.variables[name] = value if not maybe or self.variables.get(name) == value else UNKNOWN
+
 
 def commands(source: Source, variables: Mapping[str, str]) -> tuple[Command, ...]:
     """The simple commands of a script that run or may run; never fails."""
@@ -156,6 +151,12 @@ def _both(a: bool | None, b: bool | None) -> bool | None:
     if a is False or b is False:
         return False
     return None if a is None or b is None else True
+
+
+def _either(a: bool | None, b: bool | None) -> bool | None:
+    if a is True or b is True:
+        return True
+    return None if a is None or b is None else False
 
 
 def _script_of(plain: list[str]) -> str | None:

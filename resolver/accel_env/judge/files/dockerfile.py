@@ -35,6 +35,7 @@ class _Stage:
     steps: list[Step] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     shell: bool = True
 
 
@@ -82,7 +83,7 @@ class _Reader:
         stage = _Stage(name, parent.base, one.line, list(parent.steps))
         # ENV is inherited, ARG is not
         stage.variables = {s.name: s.value for s in parent.steps if isinstance(s, Variable)}
-        stage.copied = dict(parent.copied)
+        stage.copied, stage.settings = dict(parent.copied), dict(parent.settings)
         self.stages.append(stage)
 
     def _arg(self, one: Instruction, into: dict[str, str], known: Mapping[str, str]) -> None:
@@ -117,7 +118,10 @@ class _Reader:
         context = replace(self.context, find=lambda name: self._find(name, stage))
         for source in self._scripts(one):
             for command in commands(source, stage.variables):
-                stage.steps += steps(command, context)
+                found = steps(replace(command, variables={**stage.settings, **command.variables}), context)
+                # a setting of pip's own counts for later commands, and is no variable of the image
+                stage.settings.update({step.name: step.value for step in found if isinstance(step, Variable)})
+                stage.steps += [step for step in found if not isinstance(step, Variable)]
 
     def _scripts(self, one: Instruction) -> list[Source]:
         text = one.text.strip()

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from accel_env.judge.files import condalike, piplike, requirement, requirements
 from accel_env.judge.files.commands import Command
 from accel_env.judge.files.errors import broken
-from accel_env.judge.files.values import UNKNOWN, Install, Step, Tools, Wanted
+from accel_env.judge.files.values import UNKNOWN, Install, Removed, Step, Tools, Variable, Wanted
+from accel_env.solve.problem import normalise
 
 _PIP = re.compile(r"pip(?:\d(?:\.\d+)?)?(?:\.exe)?")
 _PYTHON = re.compile(r"python(\d(?:\.\d+)?)?t?")
@@ -82,11 +83,24 @@ def _version_of(python: str, where: str) -> tuple[Step, ...]:
 
 
 def _pip(rest: Sequence[str], command: Command, context: Context, where: str) -> tuple[Step, ...]:
+    plain = [word for word in rest if not word.startswith("-")]
+    if plain[:1] == ["uninstall"]:
+        return (Removed(tuple(normalise(word) for word in plain[1:]), where),)
+    if plain[:1] == ["config"]:
+        return _configured(plain[1:], where)
     place = next((i for i, word in enumerate(rest) if word in ("install", "wheel", "download")), -1)
     if place < 0 or any(not word.startswith("-") for word in rest[:place]):
         return ()
     words = piplike.read([*rest[:place], *rest[place + 1 :]])
     return _install("pip", words, command, context, where)
+
+
+def _configured(words: Sequence[str], where: str) -> tuple[Step, ...]:
+    """`pip config set global.index-url URL`: from here on like the variable of that name."""
+    if len(words) < 2 or words[0] not in ("set", "unset"):
+        return ()
+    name = "PIP_" + words[1].rpartition(".")[2].upper().replace("-", "_")
+    return (Variable(name, words[2] if words[0] == "set" and len(words) > 2 else "", where),)
 
 
 def _uv(rest: Sequence[str], command: Command, context: Context, where: str) -> tuple[Step, ...]:
@@ -98,6 +112,8 @@ def _uv(rest: Sequence[str], command: Command, context: Context, where: str) -> 
             words.files, words.requirements = words.requirements, []
         made = _install("uv", words, command, context, where)
         return (*((Tools((f"python={words.python}",), where),) if words.python[:1].isdigit() else ()), *made)
+    if plain[:2] == ["pip", "uninstall"]:
+        return (Removed(tuple(normalise(word) for word in plain[2:]), where),)
     if plain[:1] == ["sync"]:
         return _synced("uv", rest, context)
     if plain[:1] == ["add"]:
@@ -112,6 +128,9 @@ def _uv(rest: Sequence[str], command: Command, context: Context, where: str) -> 
 
 def _install(tool: str, words: piplike.Words, command: Command, context: Context, where: str) -> tuple[Step, ...]:
     words = requirements.with_variables(words, tool, command.variables)
+    # a word that only the shell knows can be a requirement as well as an index
+    open_words = any(word.startswith(UNKNOWN) for word in words.requirements)
+    words.extras += [UNKNOWN] if open_words else []
     listed = requirements.Listed()
     skipped: list[str] = []
     for name in words.files:
@@ -134,7 +153,7 @@ def _install(tool: str, words: piplike.Words, command: Command, context: Context
     return (
         replace(
             made,
-            maybe=command.maybe,
+            maybe=command.maybe or open_words,
             backend=words.backend if tool == "uv" else "",
             first_index=tool == "uv" and words.strategy in ("", "first-index"),
             variables=command.variables,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from accel_env.judge.files.substitute import variable
@@ -39,9 +39,9 @@ class Word:
 class _Lexer:
     """One pass over a script; never fails, whatever the text."""
 
-    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, text: str, variables: dict[str, str]) -> None:
         self.text = text
-        self.variables = dict(variables)
+        self.variables = variables
         self.place = 0
         self.parts: list[str] = []
         self.begun = -1
@@ -152,6 +152,6 @@ class _Lexer:
         return value
 
 
-def words(text: str, variables: Mapping[str, str]) -> list[Word]:
-    """The words and operators of a script."""
-    return list(_Lexer(text, variables).words())
+def words(text: str, variables: dict[str, str]) -> Iterator[Word]:
+    """The words and operators of a script, one by one: what is put into `variables` meanwhile counts for the words after it."""
+    return _Lexer(text, variables).words()

@@ -98,7 +98,15 @@ class Base:
     platform: str = ""
 
 
-Step = Install | Variable | Tools
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Packages that are uninstalled."""
+
+    names: tuple[str, ...]
+    where: str
+
+
+Step = Install | Variable | Tools | Removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from accel_env.judge.files.images import Known
 from accel_env.judge.files.pick import STEPS, Group, Picker, Present, exact, present
 from accel_env.judge.files.pool import Places, places
 from accel_env.judge.files.state import Compiled, Missing, Replaced, Risk, State
-from accel_env.judge.files.values import Install, Scene, Step, Tools, Variable, Wanted
+from accel_env.judge.files.values import Install, Removed, Scene, Step, Tools, Variable, Wanted
 from accel_env.solve.versions import allows, parse
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ class Walker:
         elif isinstance(step, Tools):
             self.state.words += step.names
             self._tools(step)
+        elif isinstance(step, Removed):
+            for name in step.names:
+                self.state.packages.pop(name, None)
+                self.state.others.pop(name, None)
         else:
             self.state.words += [w.name for w in step.wanted]
             self._install(step)
