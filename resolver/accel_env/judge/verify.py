@@ -56,7 +56,7 @@ def _with_companions(fix: Fix, scene: Scene, meant: list[Candidate]) -> Fix:
     here = parse(row.version) if row and row.version else parse(meant[0].version)
     nearest = min(meant, key=lambda c: (abs(_place(c.version) - _place(str(here))), -_place(c.version)))
     changed = with_package(scene.environment, fix, nearest)
-    along: dict[str, Candidate] = {}
+    along: dict[str, tuple[str, str]] = {}
     for _ in range(COMPANIONS):
         left = left_over(changed, scene)
         if not left:
@@ -64,7 +64,7 @@ def _with_companions(fix: Fix, scene: Scene, meant: list[Candidate]) -> Fix:
         step = _next_step(left, changed, scene)
         if step is None or step[0].name in (fix.name, *along):
             return fix
-        along[step[0].name] = step[1]
+        along[step[0].name] = (step[1].version, step[0].build)
         changed = with_package(changed, *step)
     return _joined(fix, nearest, along) if clean(changed, scene) else fix
 
@@ -82,12 +82,13 @@ def _next_step(left: list[Finding], environment: Environment, scene: Scene) -> t
     return None
 
 
-def _joined(fix: Fix, nearest: Candidate, along: dict[str, Candidate]) -> Fix:
-    words = ", ".join(f"{name} {c.version}" for name, c in along.items())
+def _joined(fix: Fix, nearest: Candidate, along: dict[str, tuple[str, str]]) -> Fix:
+    """`along`: what moves too, name -> (version, label)."""
+    words = ", ".join(f"{name} {version}" + (f"+{label}" if label else "") for name, (version, label) in along.items())
     spec = f"=={nearest.version}"
     command = fix.command
     if command:
-        pins = " ".join(f'"{name}=={c.version}"' for name, c in {fix.name: nearest, **along}.items())
+        pins = " ".join(f'"{name}=={version}"' for name, (version, _) in {fix.name: (nearest.version, ""), **along}.items())
         _, _, tail = command.partition(" --")
         command = f"pip install {pins}" + (f" --{tail}" if tail else "")
     return replace(fix, spec=spec, do=f"together with {words}", command=command, verified=True)
