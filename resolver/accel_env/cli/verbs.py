@@ -14,6 +14,7 @@ MODULES = {
     ("render",): "accel_env.cli.render",
     ("build",): "accel_env.cli.build",
     ("verify",): "accel_env.cli.verify",
+    ("smoke",): "accel_env.cli.smoke",
     ("cells",): "accel_env.cli.cells",
     ("doctor",): "accel_env.cli.doctor",
     ("check",): "accel_env.cli.check",
