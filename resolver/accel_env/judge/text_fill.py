@@ -1,11 +1,11 @@
-"""Placeholders of signatures: `{capture}` or `{capture|filter|lookup}` becomes what the pattern caught."""
+"""Placeholders of signatures: `{capture}` or `{capture/other|filter|lookup}` becomes what the pattern caught."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 
-PLACEHOLDER = re.compile(r"\{(\w+)((?:\|\w+){0,4})\}")
+PLACEHOLDER = re.compile(r"\{(\w+(?:/\w+){0,4})((?:\|\w+){0,4})\}")
 Lookups = Mapping[str, Mapping[str, str]]
 
 
@@ -17,7 +17,7 @@ def fill(text: str, captures: Mapping[str, str | None], lookups: Lookups) -> str
     """The text with every placeholder replaced. Raises Unfilled where one has no value."""
 
     def one(found: re.Match[str]) -> str:
-        value = captures.get(found.group(1)) or ""
+        value = next(filter(None, (captures.get(name) for name in found.group(1).split("/"))), "") or ""
         for word in found.group(2).split("|")[1:]:
             value = _apply(word, value, lookups)
         if not value:

@@ -18,7 +18,7 @@ from accel_env.judge.types import Clue, Fix
 BLOCK = 1 << 16  # what stays in the processor's cache is searched twice as fast
 BEFORE, AFTER = 700, 1800  # characters of a window around a needle
 _LINES_BEFORE, _LINES_AFTER = 3, 12
-_TRIES = 60  # pattern searches for one needle; a log repeats itself
+_TRIES = 30  # pattern searches for one needle; a log repeats itself
 _NEAR = 4000  # characters within which one signature stands over another
 _SHOWN = 300
 _LONGEST = 200  # characters of a needle, at most
@@ -26,7 +26,8 @@ Key = tuple[str, str, tuple[tuple[str, str], ...]]
 # Colours, frames, and what servers write before every line; it would stand in the middle of a message of several lines.
 _NOISE = re.compile(
     r"\x1b\[[0-9;]{0,12}[A-Za-z]|[\u2500-\u257f]"
-    r"|\([A-Za-z_]{1,40}(?: [A-Z]{2}\d{1,4})?(?: rank=\d{1,4})?,? ?pid=\d{1,9}[^()\n]{0,60}\)"
+    r"|\(\w{1,40}(?: [A-Z]{2}\d{1,4})?(?: rank=\d{1,4})?,? ?pid=\d{1,9}[^()\n]{0,60}\)"
+    r"|\bNVRM: |(?m:^)\[ {0,8}\d{1,9}\.\d{3,6}\]"
     r"|\b(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]\n]{1,60}\]"
 )
 

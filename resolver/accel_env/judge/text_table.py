@@ -162,9 +162,10 @@ def _check_placeholders(row: Row, signature: Signature, lookups: Mapping[str, Ma
     for recipe in signature.fixes:
         filled += [*recipe.fields.values(), *recipe.set.values(), *recipe.unset]
     for text in filled:
-        for name, filters in PLACEHOLDER.findall(text):
-            if name not in groups:
-                row.fault("pattern", f"`{{{name}}}` is used and no group of the pattern has that name")
+        for names, filters in PLACEHOLDER.findall(text):
+            for name in names.split("/"):
+                if name not in groups:
+                    row.fault("pattern", f"`{{{name}}}` is used and no group of the pattern has that name")
             for word in filters.split("|")[1:]:
                 if word not in FILTERS and word not in lookups:
                     row.fault("pattern", f"`{word}` is neither a filter nor a look-up")
