@@ -51,6 +51,7 @@ def test_the_dockerfile() -> None:
 # Build: SOURCE_DATE_EPOCH=1795996800 docker buildx build --provenance=false .
 # Secrets of a site, both optional: --secret id=ca,src=CA-BUNDLE --secret id=pip,src=PIP.CONF
 # Run: docker run --gpus all IMAGE
+# No C compiler is inside: torch.compile and Triton need one when they run (render --compiler).
 # Note: a note over two lines
 ARG SOURCE_DATE_EPOCH="1795996800"
 
@@ -97,7 +98,7 @@ LABEL accel-env.lock.digest="sha256:{digest}" \\
 
 def test_the_folder() -> None:
     files = rendered(CUDA)
-    assert set(files) == {"Dockerfile", "requirements.lock", "pylock.toml", "plan.json", ".dockerignore"}
+    assert set(files) == {"Dockerfile", "requirements.lock", "pylock.toml", "plan.json", ".dockerignore", "sbom.json"}
     assert files["plan.json"] == PLAN and files["requirements.lock"] == LOCK_FILES["requirements.lock"]
     assert files[".dockerignore"] == b"*\n!requirements.lock\n"
     gaudi = rendered(GAUDI)

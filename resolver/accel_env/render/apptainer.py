@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from accel_env.errors import UsageError
 from accel_env.render.compose import CONSTRAINTS, REQUIREMENTS, RenderOptions, image_pins
 from accel_env.render.recipe import Env, From, Recipe, Run
+from accel_env.render.system import system_steps
 
 if TYPE_CHECKING:
     from accel_env.model import Solution
@@ -17,7 +18,11 @@ PATH = "apptainer.def"
 def definition(solution: Solution, recipe: Recipe, options: RenderOptions) -> str:
     """The text of the definition file."""
     base = recipe.stages[0].base
-    install = next(step for step in recipe.stages[0].steps if isinstance(step, Run))
+    system = system_steps(options.packages, keep=False) if options.packages else ()
+    *first, install, _ = (step for step in recipe.stages[0].steps if isinstance(step, Run))
+    if len(first) > bool(system):
+        raise UsageError("unknown-format", "a definition file of Apptainer cannot compile packages", hint="leave --format out")
+    commands = [command for step in (*system, install) if isinstance(step, Run) for command in step.commands]
     sources = [REQUIREMENTS, *([CONSTRAINTS] if image_pins(solution) else [])]
     env = next(step for step in recipe.stages[-1].steps if isinstance(step, Env))
     sections = [
@@ -26,7 +31,7 @@ def definition(solution: Solution, recipe: Recipe, options: RenderOptions) -> st
         [
             "%post",
             "    set -eu",
-            *(f"    {command}" for command in install.commands),
+            *(f"    {command}" for command in commands),
             "    rm -rf /tmp/accel-env /root/.cache/pip",
         ],
         ["%environment", *(f"    export {key}={_word(value, env.expand)}" for key, value in env.values if key != "HOME")],

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from accel_env.errors import ClosureError, UsageError
 from accel_env.render.recipe import Arg, Cmd, Copy, Env, From, Instruction, Label, Mount, Recipe, Run, Stage, User, Workdir
+from accel_env.render.source import SOURCES, WHEELS, Devel, compile_step, toolkit_steps
+from accel_env.render.system import system_steps
 
 if TYPE_CHECKING:
     from accel_env.model import Image, Lock, Solution
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 REQUIREMENTS = "requirements.lock"
 CONSTRAINTS = "image-constraints.txt"
 EPOCH = "SOURCE_DATE_EPOCH"
+PROGRAMS = "/opt/accel-env"
 _VENV = "/opt/venv"
 _CONTEXT = "/tmp/accel-env"
 _CA, _CONF = "/run/secrets/ca.pem", "/run/secrets/pip.conf"
@@ -31,7 +34,9 @@ _SAFE = re.compile(r"[A-Za-z0-9._+!-]+")
 class RenderOptions:
     """`allow_unpinned`: take a base without a digest. `labels`: further OCI labels (`org.opencontainers.image.source` ...).
 
-    `formats`: what to write beside the Dockerfile: `devcontainer`, `apptainer`.
+    `formats`: what to write beside the Dockerfile: `devcontainer`, `apptainer`. `base`: an image to use instead of the plan's.
+    `packages`: of the operating system, into the image. `compiler`: whether a C compiler is among them. `devel`: how to compile
+    what has no wheel. `env`: variables of the image beside the plan's. `programs`: name -> content of files for PROGRAMS.
     """
 
     allow_unpinned: bool = False
@@ -42,17 +47,23 @@ class RenderOptions:
     command: tuple[str, ...] = ("python3",)
     labels: Mapping[str, str] = field(default_factory=dict)
     formats: tuple[str, ...] = ()
+    base: Image | None = None
+    packages: tuple[str, ...] = ()
+    compiler: bool = False
+    devel: Devel | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    programs: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def compose(solution: Solution, lock: Lock, plan_digest: str, lock_digest: str, options: RenderOptions) -> Recipe:
     """The recipe of the image. UsageError without a base image, ClosureError (5) when its digest is unknown and must be known."""
-    image = base_image(solution)
+    image = options.base or base_image(solution)
     digest = base_digest(solution, image, options)
     moment = epoch(lock)
     first = Stage(From(image.ref, digest, "build"), _build_steps(solution, lock, options))
     last = Stage(From(image.ref, digest), _image_steps(solution, options))
     labels = _labels(solution, lock, From(image.ref, digest), (plan_digest, lock_digest), moment, options)
-    return Recipe(_header(solution, lock, digest, moment), (Arg(EPOCH, str(moment)),), (first, last), labels)
+    return Recipe(_header(solution, lock, digest, moment, options), (Arg(EPOCH, str(moment)),), (first, last), labels)
 
 
 def base_image(solution: Solution) -> Image:
@@ -105,15 +116,37 @@ def image_pins(solution: Solution) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pins))
 
 
+def compiled(lock: Lock) -> tuple[str, ...]:
+    """The names of the files that are no wheels, so that they must be compiled."""
+    return tuple(file.name for file in lock.files if not file.filename.endswith(".whl"))
+
+
+def context_files(solution: Solution, lock: Lock, options: RenderOptions) -> tuple[str, ...]:
+    """The names of the files that the first stage takes in."""
+    locks = (WHEELS, SOURCES) if compiled(lock) else (REQUIREMENTS,)
+    return (*locks, *((CONSTRAINTS,) if image_pins(solution) else ()), *sorted(options.programs))
+
+
 def _build_steps(solution: Solution, lock: Lock, options: RenderOptions) -> tuple[Instruction, ...]:
     pins = image_pins(solution)
-    context = (REQUIREMENTS, CONSTRAINTS) if pins else (REQUIREMENTS,)
-    return (
-        Arg(EPOCH),
-        Copy(context, f"{_CONTEXT}/"),
-        Run(_install(pins, bool(lock.files)), _mounts() if lock.files else ()),
-        Run(_out_tree(options)),
-    )
+    sources = compiled(lock)
+    if sources and options.devel is None:
+        raise UsageError(
+            "source-build",
+            f"{', '.join(sources)} must be compiled, which needs a toolkit in the first stage of the image",
+            hint="say --devel, or ask for a release that has a wheel",
+        )
+    install = _install(solution, lock, options)
+    steps: list[Instruction] = [Arg(EPOCH)]
+    steps += system_steps(options.packages, keep=True) if options.packages else ()
+    if sources and options.devel:
+        steps += system_steps(options.devel.packages, keep=False) if options.devel.packages else ()
+        steps += toolkit_steps(options.devel)
+    steps += [Copy(context_files(solution, lock, options), f"{_CONTEXT}/"), Run(install, _mounts() if lock.files else ())]
+    if sources and options.devel:
+        words = _INSTALL.replace("--only-binary", "--no-binary") + " --no-build-isolation"
+        steps.append(compile_step(options.devel, _pip(words, pins, SOURCES), _secrets(), _mounts()))
+    return (*steps, Run(_out_tree(options)))
 
 
 def _mounts() -> tuple[Mount, ...]:
@@ -121,20 +154,36 @@ def _mounts() -> tuple[Mount, ...]:
     return (Mount("cache", "/root/.cache/pip"), Mount("secret", _CA, "ca"), Mount("secret", _CONF, "pip"))
 
 
-def _install(pins: tuple[tuple[str, str], ...], anything: bool) -> tuple[str, ...]:
+def _install(solution: Solution, lock: Lock, options: RenderOptions) -> tuple[str, ...]:
     """The environment at its final place (scripts name it), seeing the image's own packages where the image brings any."""
+    pins = image_pins(solution)
     checks = [_expect(name, version) for name, version in pins]
+    if options.base:
+        checks.insert(0, _expect_python(solution.python))
     venv = f"python3 -m venv --without-pip {'--system-site-packages ' if pins else ''}{_VENV}"
-    if not anything:
+    if len(compiled(lock)) == len(lock.files):
         return (*checks, venv)
-    constraints = f" --constraint {_CONTEXT}/{CONSTRAINTS}" if pins else ""
+    return (*checks, venv, *_secrets(), _pip(_INSTALL, pins, WHEELS if compiled(lock) else REQUIREMENTS))
+
+
+def _secrets() -> tuple[str, ...]:
     return (
-        *checks,
-        venv,
         f"if [ -s {_CA} ]; then export PIP_CERT={_CA}; fi",
         f"if [ -s {_CONF} ]; then export PIP_CONFIG_FILE={_CONF}; fi",
-        f"python3 -m pip --python {_VENV}/bin/python {_INSTALL}{constraints} --requirement {_CONTEXT}/{REQUIREMENTS}",
     )
+
+
+def _pip(words: str, pins: tuple[tuple[str, str], ...], file: str) -> str:
+    # pip and not uv: measured on ten wheels with torch among them, fetching uv and installing with it takes 11 to 14 s, pip 8 to
+    # 17 s; both repeat, and a site's pip.conf is what sites have.
+    constraints = f" --constraint {_CONTEXT}/{CONSTRAINTS}" if pins else ""
+    return f"python3 -m pip --python {_VENV}/bin/python {words}{constraints} --requirement {_CONTEXT}/{file}"
+
+
+def _expect_python(python: str) -> str:
+    """Stops the build when a base that the user named brings another Python than the plan is for."""
+    wanted = tuple(int(part) for part in python.removesuffix("t").split(".")[:2])
+    return f"python3 -c 'import sys; assert sys.version_info[:2] == {wanted}, \"the base brings Python \" + sys.version'"
 
 
 def _expect(name: str, version: str) -> str:
@@ -149,13 +198,16 @@ def _out_tree(options: RenderOptions) -> tuple[str, ...]:
     """Moves what is new to /out and gives it one time. Bytecode is compiled to a form that does not look at file times; a file
     in the syntax of another Python (torch ships one) must not stop that."""
     home = f"/home/{options.user}"
+    programs = " ".join(f"{_CONTEXT}/{name}" for name in sorted(options.programs))
     return (
         f"mkdir -p /out/opt /out/etc /out{home} /out{options.workdir}",
         f"mv {_VENV} /out{_VENV}",
+        # One process: with several the bytecode depends on which of them compiled what before.
         f"{{ python3 -m compileall -q --invalidation-mode unchecked-hash -s /out -p / /out{_VENV}/lib || true; }}",
         "cp /etc/passwd /etc/group /out/etc/",
         f"echo '{options.user}:x:{options.uid}:{options.gid}::{home}:/bin/sh' >> /out/etc/passwd",
         f"echo '{options.user}:x:{options.gid}:' >> /out/etc/group",
+        *((f"mkdir -p /out{PROGRAMS}", f"cp {programs} /out{PROGRAMS}/") if programs else ()),
         f"chown {options.uid}:{options.gid} /out{home} /out{options.workdir}",
         f'find /out -exec touch -h -d "@${{{EPOCH}}}" {{}} +',
     )
@@ -163,7 +215,9 @@ def _out_tree(options: RenderOptions) -> tuple[str, ...]:
 
 def _image_steps(solution: Solution, options: RenderOptions) -> tuple[Instruction, ...]:
     """The image itself: what the first stage prepared, and settings. Nothing runs here."""
-    env = {"PATH": f"{_VENV}/bin:${{PATH}}", "HOME": f"/home/{options.user}"} | dict(sorted(solution.env.items()))
+    env = {"PATH": f"{_VENV}/bin:${{PATH}}", "HOME": f"/home/{options.user}"} | dict(
+        sorted({**solution.env, **options.env}.items())
+    )
     return (
         Copy(("/out/",), "/", "build"),
         Env(tuple(env.items()), expand=("PATH",)),
@@ -193,7 +247,7 @@ def _labels(solution: Solution, lock: Lock, base: From, digests: tuple[str, str]
     return Label(tuple(sorted(told.items())))
 
 
-def _header(solution: Solution, lock: Lock, digest: str, moment: int) -> tuple[str, ...]:
+def _header(solution: Solution, lock: Lock, digest: str, moment: int, options: RenderOptions) -> tuple[str, ...]:
     lines = [
         "Written by accel-env; do not edit.",
         f"Stack {solution.stack}, Python {solution.python}, {solution.problem.host.platform}.",
@@ -202,6 +256,10 @@ def _header(solution: Solution, lock: Lock, digest: str, moment: int) -> tuple[s
     lines.append("Secrets of a site, both optional: --secret id=ca,src=CA-BUNDLE --secret id=pip,src=PIP.CONF")
     if solution.run_args:
         lines.append(f"Run: docker run {' '.join(solution.run_args)} IMAGE")
+    if any(pick.candidate.module == "torch" for pick in solution.picks) and not options.compiler:
+        lines.append("No C compiler is inside: torch.compile and Triton need one when they run (render --compiler).")
+    if options.packages:
+        lines.append("A site's own package sources instead of the base's snapshot: --secret id=apt,src=SOURCES")
     if not digest:
         lines.append("The base is not pinned: this file may build another image tomorrow.")
     return (*lines, *(f"Note: {note}" for note in lock.notes))

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
-from accel_env.render.compose import CONSTRAINTS, REQUIREMENTS, RenderOptions, compose, image_pins
+from accel_env.render.compose import CONSTRAINTS, REQUIREMENTS, RenderOptions, compiled, compose, context_files, image_pins
 from accel_env.render.dockerfile import dockerfile
+from accel_env.render.source import SOURCES, WHEELS, split_lock
 
 if TYPE_CHECKING:
     from accel_env.model import Lock, Solution
@@ -35,9 +36,16 @@ def render(
     pins = image_pins(solution)
     if pins:
         files[CONSTRAINTS] = "".join(f"{name}=={version}\n" for name, version in pins).encode()
-    files[".dockerignore"] = "".join(
-        f"{line}\n" for line in ("*", f"!{REQUIREMENTS}", *([f"!{CONSTRAINTS}"] if pins else []))
-    ).encode()
+    if sources := compiled(lock):
+        parts = split_lock(lock_files[REQUIREMENTS].decode(), sources)
+        files |= {name: text.encode() for name, text in zip((WHEELS, SOURCES), parts, strict=True)}
+    files |= options.programs
+    context = context_files(solution, lock, options)
+    files[".dockerignore"] = "".join(f"{line}\n" for line in ("*", *(f"!{name}" for name in context))).encode()
+    from accel_env.render.sbom import PATH as BILL
+    from accel_env.render.sbom import sbom
+
+    files[BILL] = sbom(solution, lock, digests[0], digests[1], options).encode()
     if "devcontainer" in options.formats:
         from accel_env.render.devcontainer import PATH, devcontainer
 

@@ -1,0 +1,85 @@
+"""From the words about an image (`--base`, `--compiler`, `--devel`) to the options that rendering takes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accel_env.errors import ClosureError, UsageError
+from accel_env.model import Image
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
+    from accel_env.model import Solution
+    from accel_env.render.book import RecipeBook
+    from accel_env.render.compose import RenderOptions
+    from accel_env.render.source import Devel
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_REFERENCE = re.compile(r"[a-z0-9][a-z0-9._:/-]*[A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageWords:
+    """What was typed. `base`: `REF@sha256:...`; empty for the plan's own."""
+
+    base: str = ""
+    compiler: bool = False
+    devel: bool = False
+    allow_unpinned: bool = False
+    formats: tuple[str, ...] = ()
+
+
+def image_options(words: ImageWords, solution: Solution, matrix: Matrix) -> RenderOptions:
+    """The options for a solution. UsageError for a base that is no reference, ClosureError (5) without a toolkit's digest."""
+    from accel_env.render.book import demanded, load_book
+    from accel_env.render.compose import RenderOptions
+
+    book = load_book(matrix)
+    return RenderOptions(
+        allow_unpinned=words.allow_unpinned,
+        formats=words.formats,
+        base=base_of(words.base) if words.base else None,
+        packages=book.compiler if words.compiler else (),
+        compiler=words.compiler,
+        devel=devel_of(solution, book, matrix) if words.devel else None,
+        env=demanded(solution, book, matrix),
+    )
+
+
+def base_of(text: str) -> Image:
+    """The image that a user named. UsageError for what is no reference."""
+    ref, at, digest = text.partition("@")
+    if not _REFERENCE.fullmatch(ref) or (at and not _DIGEST.fullmatch(digest)):
+        raise UsageError("bad-base", f"{text} is no reference of an image", hint="--base NAME:TAG@sha256:DIGEST")
+    return Image(ref, digest)
+
+
+def devel_of(solution: Solution, book: RecipeBook, matrix: Matrix) -> Devel:
+    """How to compile on the stack of the solution, for the devices of the plan."""
+    from accel_env.render.source import Devel
+
+    rule = book.source_rule(solution.stack)
+    if rule is None:
+        raise UsageError(
+            "no-source-builds", f"how packages are compiled for {solution.stack} is not known", hint="leave --devel out"
+        )
+    ref = _builder(solution.stack, matrix) if rule.toolkit else ""
+    archs = tuple(device.arch for device in solution.problem.devices)
+    named = {rule.variable: rule.archs(archs)} if rule.variable and archs else {}
+    return Devel(book.compiler, ref, rule.toolkit, {**rule.env, **named}, rule.memory_gib)
+
+
+def _builder(stack: str, matrix: Matrix) -> str:
+    """`ref@digest` of the first image of the matrix that holds the stack's toolkit and no torch."""
+    fitting = [image for image in matrix.images() if image.stack == stack and not image.torch]
+    pinned = [image for image in fitting if image.digest]
+    if not pinned:
+        known = ", ".join(image.ref for image in fitting) or "none"
+        raise ClosureError(
+            "toolkit-unpinned",
+            f"no digest is known of an image with the toolkit of {stack} (known images: {known})",
+            hint="add its digest to images.yaml (an overlay does)",
+        )
+    return f"{pinned[0].ref}@{pinned[0].digest}"
