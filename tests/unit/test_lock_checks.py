@@ -115,3 +115,10 @@ def test_rules_are_read_and_faults_named() -> None:
         load_rules(Document({"forbid": [{**rule, "name": "y"}], "majors": [{"stack": 3, "why": "x", "fact": "a"}]}))
     assert "closure.yaml: forbid[0].name: unknown key" in caught.value.message
     assert "majors[0].stack" in caught.value.context[0]
+
+
+def test_a_package_that_names_a_major_without_being_linked_to_it_tells_none() -> None:
+    row = {"stack": "cuda", "suffixed": ["nvidia-*-cu{major}"], "except": ["nvidia-compiler-*"], "why": "no", "fact": "a"}
+    (rule,) = load_rules(Document({"majors": [row]})).majors
+    assert rule.major_of("nvidia-cudnn-cu13", "9.1") == "13"
+    assert rule.major_of("nvidia-compiler-libs-cu12", "4.8") == ""

@@ -34,16 +34,19 @@ class Forbid:
 
 @dataclass(frozen=True, slots=True)
 class OneMajor:
-    """Packages that tell the stack's major: by a number in the name, or by their own version."""
+    """Packages that tell the stack's major: by a number in the name, or by their own version; those in `but` tell nothing."""
 
     stack: str
     suffixed: tuple[str, ...]
     versioned: tuple[str, ...]
     why: str
     fact: str
+    but: tuple[str, ...] = ()
 
     def major_of(self, name: str, version: str) -> str:
         """The major that a package stands for; empty when it tells none."""
+        if any(re.fullmatch(translate(pattern), name) for pattern in self.but):
+            return ""
         for pattern in self.suffixed:
             left, _, right = pattern.partition("{major}")
             expression = re.escape(left).replace(r"\*", ".*") + r"(\d+)" + re.escape(right).replace(r"\*", ".*")
@@ -107,7 +110,8 @@ def _forbid(row: Row) -> Forbid:
 
 
 def _major(row: Row) -> OneMajor:
-    rule = OneMajor(row.text("stack"), row.texts("suffixed"), row.texts("versioned"), row.text("why"), row.fact())
+    names = row.texts("suffixed"), row.texts("versioned")
+    rule = OneMajor(row.text("stack"), *names, row.text("why"), row.fact(), row.texts("except"))
     row.close()
     return rule
 
