@@ -53,8 +53,10 @@ def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> 
     from accel_env.probe import override, probe
     from accel_env.system.real import RealSystem
 
-    host = described or (read(request.host, matrix) if request.host else probe(RealSystem(), matrix, full=False))
     elsewhere = bool(request.devices) and not request.host and described is None
+    host = described or (
+        read(request.host, matrix) if request.host else probe(RealSystem(), matrix, full=False, accelerators=not elsewhere)
+    )
     if elsewhere and request.target != "venv":
         # what runs on the described machine must not depend on this one, or two people get two plans
         host = Host(os=host.os, arch=host.arch)
@@ -78,7 +80,7 @@ def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> 
 def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ...]]:
     """The problem behind a request, and notes about requirement lines that were left out."""
     from accel_env.asks import read_asks
-    from accel_env.solve.problem import state
+    from accel_env.solve.problem import inside_container, state
     from accel_env.system.real import RealSystem
 
     asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
@@ -91,7 +93,7 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
         python=request.python,
         source_builds=request.source_builds,
     )
-    return state(host, asks, policy, matrix), notes
+    return state(inside_container(host) if policy.target == "container" else host, asks, policy, matrix), notes
 
 
 def detect(record: str = "", output: str = "", overlays: tuple[str, ...] = ()) -> Json:

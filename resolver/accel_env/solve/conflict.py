@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need
+from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need, Subject
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, failure_text, forward_compat, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Entry, Field, Link
 from accel_env.solve.prune import ask_fits
-from accel_env.solve.relax import COST, relaxations
+from accel_env.solve.relax import cost, relaxations
 from accel_env.solve.verdict import SOURCE_RANK, Failure, Item
 from accel_env.solve.versions import allows, parse, split_stack
 
 REASONS = 8
 RELAXATIONS = 6
+ALIKE = 3  # so many builds that meet the same thing are told; the others are in `explain --not`
 
 
 def conflict(field: Field) -> Conflict:
@@ -28,7 +29,10 @@ def conflict(field: Field) -> Conflict:
         reasons += forward_compat(field)
     for ask in asks:
         reasons += stand_ins(field, ask.name)
-    ways = sorted(relaxations(field, core), key=lambda r: sum(COST.get(c.kind, 9) for c in r.change))
+    reasons = reasons or [reason for ask in asks for reason in _published(field, ask)]
+    # to leave out what comes along all the same changes nothing that a range would not
+    useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and c.name in w.gives for c in w.change)]
+    ways = sorted(useful, key=cost)
     return Conflict(
         field.problem,
         tuple(CoreItem(i.kind, i.text) for i in core),
@@ -42,11 +46,7 @@ def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
     matrix, here = field.matrix, field.problem.host.platform
     if ask.name not in matrix.package_names():
         return
-    known = list(dict.fromkeys(c.version for c in matrix.candidates(ask.name, here)))
-    if ask.specifier and known and not any(allows(ask.specifier, version) for version in known):
-        newest = max(known, key=parse)
-        text = f"the matrix of {matrix.version} knows no {ask.name} {ask.specifier} for {here}; the newest is {newest}"
-        yield because(matrix, "package", text, matrix.candidates(ask.name, here)[0].fact)
+    yield from _unknown_release(field, ask)
     found_on: dict[str, list[Candidate]] = {}
     for platform in matrix.platforms(ask.name):
         fitting = [c for c in matrix.candidates(ask.name, platform) if ask_fits(ask, c, matrix)]
@@ -58,6 +58,32 @@ def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
         text = f"{found.label} is published for {', '.join(sorted(there))}; this host is {here}"
         same_os = any(platform.startswith(f"{field.problem.host.os}_") for platform in there)
         yield because(matrix, "cpu" if same_os else "os", text, found.fact)
+
+
+def _unknown_release(field: Field, ask: Ask) -> Iterator[Because]:
+    """That no release inside the range is known for the platform, or for the stack on it, and which are."""
+    matrix, here, stack = field.matrix, field.problem.host.platform, field.ground.stack_name
+    rows = matrix.candidates(ask.name, here)
+    for where, fitting in ((here, rows), (f"{stack} on {here}", [c for c in rows if split_stack(c.stack)[0] in ("", stack)])):
+        known = sorted({c.version for c in fitting}, key=parse, reverse=True)
+        if ask.specifier and known and not any(ask_fits(ask, c, matrix) for c in fitting):
+            listed = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+            text = f"the matrix of {matrix.version} knows no {ask.name} {ask.specifier} for {where}, but {listed}"
+            yield because(matrix, "package", text, fitting[0].fact)
+            return
+
+
+def _published(field: Field, ask: Ask) -> Iterator[Because]:
+    """Where an asked package is published at all, when nothing better can be said."""
+    if ask.name not in field.matrix.package_names():
+        return
+    platforms = field.matrix.platforms(ask.name)
+    rows = [(platform, c) for platform in platforms for c in field.matrix.candidates(ask.name, platform)]
+    if rows:
+        stacks = sorted({split_stack(c.stack)[0] for _, c in rows if c.stack})
+        where = ", ".join(sorted({platform for platform, _ in rows}))
+        text = f"{ask.name} is published for {where}" + (f" with {', '.join(stacks)}" if stacks else "")
+        yield because(field.matrix, "package", text, rows[0][1].fact)
 
 
 def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
@@ -75,13 +101,14 @@ def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
                 break
     dynamic = list(_dynamic_reasons(field, sorted(asked), active))
     yield from dynamic
-    if not count and not dynamic:
-        for module in sorted(set(field.slots) - asked):
-            yield from list(_static_reasons(field, module, active))[:3]
+    if count or dynamic:
+        return
+    below = [r for module in sorted(set(field.slots) - asked) for r in list(_static_reasons(field, module, active))[:3]]
+    yield from below or [r for module in sorted(asked) for r in _static_reasons(field, module, active, others=True)]
 
 
-def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]:
-    """One reason per distinct (need, what it met) of a slot, newest first, builds of the active stack before others."""
+def _static_reasons(field: Field, module: str, active: int, *, others: bool = False) -> Iterator[Because]:
+    """One reason per distinct (need, what it met) of a slot's builds for the active stack, newest first; or of `others`."""
     seen: set[tuple[object, ...]] = set()
     own: list[tuple[Entry, Failure]] = []
     foreign: list[tuple[Entry, Failure]] = []
@@ -92,15 +119,25 @@ def _static_reasons(field: Field, module: str, active: int) -> Iterator[Because]
             if failure.holds(active):
                 (foreign if failure.need.subject.value == "stack" else own).append((entry, failure))
                 break
-    own.sort(key=lambda row: row[1].need.unknown or row[0].candidate.rank >= SOURCE_RANK)  # what is surely so comes first
+    own.sort(key=lambda row: _weight(*row))
     foreign.sort(key=lambda row: row[0].candidate.rank)
-    for entry, failure in [*own, *foreign[: not own]]:
+    alike: dict[tuple[object, str], int] = {}
+    for entry, failure in foreign[:1] if others else own:
         key = (failure.need.subject, failure.need.values, failure.need.allows, failure.met)
-        if key in seen:
+        kind = (failure.need.subject, failure.met)
+        if key in seen or alike.get(kind, 0) >= ALIKE:
             continue
         seen.add(key)
+        alike[kind] = alike.get(kind, 0) + 1
         text = failure_text(failure, entry.candidate)
         yield because(field.matrix, failure.need.subject.value, text, failure.need.fact)
+
+
+def _weight(entry: Entry, failure: Failure) -> int:
+    """What is surely so comes first; what is unknown, and which Pythons a build is for, last."""
+    if failure.need.unknown or entry.candidate.rank >= SOURCE_RANK:
+        return 2
+    return int(failure.need.subject is Subject.PYTHON)
 
 
 def _asked_out(entry: Entry, field: Field, active: int) -> bool:
@@ -122,12 +159,26 @@ def _dynamic_reasons(field: Field, asked: list[str], active: int) -> Iterator[Be
                 if not rest or target in asked or (len(asked) > 1 and target == "torch"):
                     yield because(field.matrix, need.subject.value, need_text(need, entry.candidate), need.fact)
                     shown += 1
+                if not rest:
+                    yield from _why_out(field, target, mask, active)
             if not shown:
                 clash = list(_clash(field, entry, links, active))
                 yield from clash
                 shown += len(clash)
             if shown >= 3:
                 break
+
+
+def _why_out(field: Field, module: str, mask: int, active: int) -> Iterator[Because]:
+    """Why the first of the candidates that a need names is out, where it is one of this stack's."""
+    for index, entry in enumerate(field.slots[module].entries):
+        if not mask >> index & 1 or _asked_out(entry, field, active):
+            continue
+        for failure in entry.verdict.failures:
+            if failure.holds(active) and failure.need.subject is not Subject.STACK:
+                text = failure_text(failure, entry.candidate)
+                yield because(field.matrix, failure.need.subject.value, text, failure.need.fact)
+                return
 
 
 def _clash(field: Field, entry: Entry, links: tuple[Link, ...], active: int) -> Iterator[Because]:

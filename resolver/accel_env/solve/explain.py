@@ -30,18 +30,19 @@ def failure_text(failure: Failure, candidate: Candidate) -> str:
     if failure.need.subject is Subject.DRIVER and failure.need.name:
         return f"{failure.met}, which takes a driver {failure.need.allows}"
     text = need_text(failure.need, candidate)
-    return f"{text}; {failure.met}" if failure.met else text
+    kept_out = failure.need.unknown and failure.need.subject is Subject.PACKAGE
+    return f"{text}{': ' if kept_out else '; '}{failure.met}" if failure.met else text
 
 
 def need_text(need: Need, candidate: Candidate) -> str:
     """What a candidate asks, in one clause: `needs glibc >= 2.28`."""
     label = candidate.label
     subject = need.subject
-    if need.unknown:
+    if need.unknown and subject is not Subject.PACKAGE:
         what = {Subject.ARCH: "the architectures it holds code for are", Subject.TORCH: "the torch it was built for is"}
         return f"{label}: {what.get(subject, 'whether it was published is')} unknown"
     if subject is Subject.ARCH:
-        if need.lacks and not need.values:
+        if need.lacks:
             return f"{label} lacks library kernels for {', '.join(need.lacks)}"
         code = ", ".join(need.values) or "nothing"
         return f"{label} has code for {code}" + (f" and compiles at run time for {', '.join(need.jit)}" if need.jit else "")
@@ -52,7 +53,7 @@ def need_text(need: Need, candidate: Candidate) -> str:
         parts = [f"torch {need.allows}".strip(), *(f"build {b}" for b in need.values[:4]), *(f"{k} {v}" for k, v in need.abi)]
         return f"{label} needs {' with '.join(parts[:2])}{''.join(', ' + p for p in parts[2:])}"
     if subject is Subject.PACKAGE:
-        return _package_text(need, label)
+        return _package_text(need, candidate)
     if subject is Subject.STACK:
         return f"{label} is for {', '.join(need.values)}"
     if subject in (Subject.OS, Subject.CPU):
@@ -62,11 +63,14 @@ def need_text(need: Need, candidate: Candidate) -> str:
     return f"{label} needs {names.get(subject, subject.value)} {wanted}"
 
 
-def _package_text(need: Need, label: str) -> str:
+def _package_text(need: Need, candidate: Candidate) -> str:
+    label = candidate.label
+    if need.unknown and need.name == candidate.name:
+        return f"{label} is kept out"
+    if not need.allows and need.name == candidate.name:
+        return f"{label} comes in the vendor's image alone" if candidate.index == "image" else f"{label} is a source build"
     if need.when == "absent":
         return f"{label} cannot be beside {need.name} {need.allows}".rstrip()
-    if not need.allows and need.name == label.split(" ", 1)[0]:
-        return f"{label} is a source build"
     return f"{label} needs {need.name} {need.allows}".rstrip() + (" if it is there" if need.when == "present" else "")
 
 

@@ -9,6 +9,7 @@ from accel_env.solve.conflict import conflict
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.search import Found, search
+from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import best_tag
 
 
@@ -157,6 +158,10 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
         )
     if candidate.rank == 1 and not candidate.note:
         yield Warned("third-party-build", f"{candidate.label} is a third party's build ({candidate.index})", candidate.fact)
+    if candidate.rank >= SOURCE_RANK:
+        yield Warned(
+            "source-build", f"{candidate.label} is compiled where it is installed: no wheel of it is published", candidate.fact
+        )
     if candidate.rank == 2:
         yield Warned(
             "fallback",
@@ -164,7 +169,8 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
             candidate.fact,
         )
     elif candidate.note:
-        yield Warned("note", f"{candidate.label}: {candidate.note}", candidate.fact)
+        archs = ",".join(dict.fromkeys(d.arch for d in field.problem.devices)) or "ARCH"
+        yield Warned("note", f"{candidate.label}: {candidate.note.replace('{arch}', archs)}", candidate.fact)
 
 
 def _fact_text(field: Field, fact: str) -> str:

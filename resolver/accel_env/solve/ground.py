@@ -73,6 +73,9 @@ class Ground:
         if candidate.rank >= SOURCE_RANK and not self.policy.source_builds:
             need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
             hard.append(Failure(need, "a source build, picked only when asked for", self._charge("source")))
+        if candidate.index == "image" and self.policy.target == "venv":
+            need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
+            hard.append(Failure(need, "this plan is for a venv", self._charge("target")))
         if candidate.stack:
             hard += self._host_rules(candidate)
         jit = False
@@ -99,7 +102,9 @@ class Ground:
 
     def _simple_need(self, need: Need) -> Failure | None:
         if need.unknown:
-            return Failure(need, "", (ALWAYS,))
+            # a site forbids a release by a need on itself: its own words say why
+            said = self.matrix.fact(need.fact).text if need.subject is Subject.PACKAGE else ""
+            return Failure(need, said, (ALWAYS,))
         host = self.host
         subject = need.subject
         if subject is Subject.OS:

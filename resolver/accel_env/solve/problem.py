@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
 
 _NAME = re.compile(r"[-_.]+")
+LINUX_ARCHS = {"arm64": "aarch64", "amd64": "x86_64"}
 _BARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -74,6 +75,16 @@ def state(host: Host, asks: Sequence[Ask], policy: Policy, matrix: Matrix, nogoo
     return problem
 
 
+def inside_container(host: Host) -> Host:
+    """The host as a container sees it: Linux, whatever runs the engine; on Windows the engine's machine is WSL2."""
+    if host.os == "linux":
+        return host
+    arch = LINUX_ARCHS.get(host.arch, host.arch)
+    return replace(
+        host, os="linux", arch=arch, wsl=host.os == "windows", kernel="", libc="", libc_family="", libstdcxx="", python=""
+    )
+
+
 def _counts(ask: Ask, problem: Problem, matrix: Matrix) -> bool:
     """True when an ask's marker holds on the host; where it depends on a Python that is free, on the preferred one."""
     from accel_env.matrix.markers import marker_holds
@@ -118,8 +129,11 @@ def choose_devices(host: Host, policy: Policy, matrix: Matrix) -> tuple[tuple[De
     else:
         pool = {v: ds for v, ds in discrete.items() if ds} or groups
         served = {s.vendor for s in matrix.stacks().values() if s.releases}
+        # of two equal sets the vendor's name decides: the order of the probes must not
         chosen = max(
-            pool.values(), key=lambda ds: (ds[0].vendor in served, len(ds), sum(d.memory_mib or 0 for d in ds)), default=[]
+            (pool[vendor] for vendor in sorted(pool, reverse=True)),
+            key=lambda ds: (ds[0].vendor in served, len(ds), sum(d.memory_mib or 0 for d in ds)),
+            default=[],
         )
         why = f"the {chosen[0].vendor} set was chosen; name another with --stack or --device" if chosen else ""
     ignored = []
@@ -140,10 +154,11 @@ def pythons_of(problem: Problem, matrix: Matrix) -> tuple[str, ...]:
     order = [p.version for p in matrix.pythons()]
     if policy.target == "venv":
         return tuple(p for p in order if not p.endswith("t"))
-    if active_stack(matrix, problem.devices, policy) in {
-        split_stack(i.stack)[0] for i in matrix.images() if i.stack and not i.default and i.torch
-    }:
-        return tuple(p for p in order if not p.endswith("t"))
+    name = active_stack(matrix, problem.devices, policy)
+    in_images = [c for c in matrix.candidates("torch", host.platform) if c.index == "image" and split_stack(c.stack)[0] == name]
+    if in_images:
+        brought = {i.python for i in matrix.images() if i.torch and split_stack(i.stack)[0] == name}
+        return tuple(p for p in order if p in brought)
     based = {i.python for i in matrix.images() if i.default}
     return tuple(p for p in order if p in based)
 
@@ -178,6 +193,7 @@ def items_of(problem: Problem) -> tuple[Item, ...]:
     if policy.python or (policy.target == "venv" and host.python):
         rows.append(("host", "python", f"Python {policy.python or python_minor(host.python)}", 0))
     if policy.target == "venv":
+        rows.append(("host", "target", "target venv", 0))
         if host.libc:
             rows.append(("host", "libc", f"{host.libc_family or 'glibc'} {host.libc}", 0))
         if host.libstdcxx:

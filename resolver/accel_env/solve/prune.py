@@ -131,16 +131,29 @@ class _Pythons:
         self._tried = (1 << result.bound) - 1
         self._fixed = next((item.bit for item in result.items if item.key == "python"), 0)
         self._known: dict[tuple[tuple[str, ...], str, tuple[str, ...]], tuple[int, int, Failure | None]] = {}
+        self._brought: dict[tuple[str, str], set[str]] = {}
+        for image in result.matrix.images():
+            if image.torch and not image.default:
+                self._brought.setdefault((image.stack, image.torch), set()).add(image.python)
 
     def __call__(self, candidate: Candidate) -> tuple[int, int, Failure | None]:
         """(Pythons that run it, Pythons whose file has a known hash, the failure where none of those on offer runs it)."""
         need = next((n for n in candidate.needs if n.subject is Subject.PYTHON), None)
         need = need or Need(Subject.PYTHON, candidate.fact, values=candidate.tags)
+        if candidate.index == "image":
+            return self._in_image(candidate, need)
         key = (need.values, need.allows, candidate.hashed)
         if key not in self._known:
             runs, hashed = _python_bits(need.values, need.allows, candidate.hashed, self._pythons)
             self._known[key] = (runs, hashed, None if runs & self._tried else self._failure(need))
         return self._known[key]
+
+    def _in_image(self, candidate: Candidate, need: Need) -> tuple[int, int, Failure | None]:
+        """What comes in an image runs under the Pythons of the images that bring it."""
+        brought = self._brought.get((candidate.stack, candidate.version), set())
+        images = sum(1 << n for n, python in enumerate(self._pythons) if python in brought)
+        runs = images & _python_bits(need.values, need.allows, (), self._pythons)[0]
+        return runs, runs, None if runs & self._tried else self._failure(need)
 
     def _failure(self, need: Need) -> Failure:
         if self._fixed:

@@ -8,14 +8,21 @@ from dataclasses import replace
 from accel_env.model import Ask, Change, Problem, Relaxation
 from accel_env.solve.core import minimal_core
 from accel_env.solve.field import Field
-from accel_env.solve.problem import distinct
+from accel_env.solve.problem import choose_devices, distinct
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, feasible, search
 from accel_env.solve.verdict import SOURCE_RANK, Item
-from accel_env.solve.versions import allows, parse
+from accel_env.solve.versions import allows, parse, split_stack
 
 PAIRS = 4
+CPU_STACK = "cpu"
 COST = {"package": 1, "python": 2, "stack": 3, "drop": 4, "source": 4, "libc": 5, "target": 5, "device": 6, "driver": 7}
+GIVES_UP = 9
+
+
+def cost(relaxation: Relaxation) -> int:
+    """How much a way out asks of the user; to give up the accelerator comes last."""
+    return sum(GIVES_UP if c.kind == "stack" and c.name == CPU_STACK else COST.get(c.kind, GIVES_UP) for c in relaxation.change)
 
 
 def relaxations(field: Field, core: tuple[Item, ...]) -> Iterator[Relaxation]:
@@ -48,10 +55,23 @@ def _exact(change: Change, field: Field, answer: Found) -> Change:
             candidate = field.slots[module].entries[index].candidate
             if candidate.name == change.name or module == change.name:
                 return Change("package", candidate.name, f"=={candidate.version}")
-    if change.kind == "stack" and "torch" in answer.chosen:
+    if change.kind == "driver":
+        return Change("driver", change.name, _driver_spec(change, field, answer))
+    if change.kind == "stack" and change.name not in ("", CPU_STACK) and "torch" in answer.chosen:
         stack = field.slots["torch"].entries[answer.chosen["torch"]].candidate.stack
         return Change("stack", change.name, stack)
     return change
+
+
+def _driver_spec(change: Change, field: Field, answer: Found) -> str:
+    """What the stack of the choice asks of the driver, which is what somebody has to install."""
+    if "torch" not in answer.chosen:
+        return change.spec
+    torch = field.slots["torch"].entries[answer.chosen["torch"]]
+    need = field.ground.driver_need(torch.candidate.stack, full=torch.verdict.jit)
+    if need is None or need.unknown or change.spec.startswith("<"):
+        return change.spec
+    return " or ".join(need.values) or need.allows
 
 
 def gives(field: Field, answer: Found) -> dict[str, str]:
@@ -73,6 +93,7 @@ def _edits(field: Field, within: int, item: Item) -> Iterator[tuple[Change, Fiel
         "python": _python_edits,
         "stack": _stack_edits,
         "libc": _libc_edits,
+        "target": _target_edits,
         "device": _device_edits,
         "driver": _driver_edits,
     }
@@ -105,8 +126,18 @@ def _python_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
 
 def _stack_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
     problem = field.problem
-    name = problem.policy.stack.split("-")[0]
-    yield Change("stack", name, ""), replace(problem, policy=replace(problem.policy, stack=name))
+    name, version = split_stack(problem.policy.stack)
+    if version:
+        yield Change("stack", name, ""), replace(problem, policy=replace(problem.policy, stack=name))
+    yield Change("stack", "", ""), _other_stack(field, "")
+
+
+def _other_stack(field: Field, stack: str) -> Problem:
+    """The problem under another stack, with that stack's devices chosen anew."""
+    problem = field.problem
+    policy = replace(problem.policy, stack=stack)
+    devices, ignored = choose_devices(problem.host, policy, field.matrix)
+    return replace(problem, policy=policy, devices=devices, ignored=ignored)
 
 
 def _libc_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
@@ -117,12 +148,22 @@ def _libc_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
     yield Change("target", "container", ""), replace(problem, policy=policy)
 
 
+def _target_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    yield Change("target", "container", ""), replace(problem, policy=replace(problem.policy, target="container"))
+
+
 def _device_edits(field: Field, item: Item) -> Iterator[tuple[Change, Problem]]:
     problem = field.problem
     gone = distinct(problem.devices)[item.index]
     rest = tuple(d for d in problem.devices if (d.name, d.arch) != (gone.name, gone.arch))
     if rest:
         yield Change("device", gone.name or gone.arch, "leave out"), replace(problem, devices=rest)
+    if not problem.policy.stack:
+        others = {d.vendor for d, _ in problem.ignored if not d.integrated} - {gone.vendor}
+        for name, stack in field.matrix.stacks().items():
+            if stack.vendor in others or name == CPU_STACK:
+                yield Change("stack", name, ""), _other_stack(field, name)
 
 
 def _driver_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:

@@ -145,5 +145,12 @@ def _sum_up(problem: Problem, matrix: Matrix, matching: list[Entry], text: str, 
     )
     if any(e.candidate.label == taken for e in live):
         return f"nothing rules it out: {taken} is the answer"
-    unhashed = "" if result.lockable else "; its hashes are not all known, and lockable builds are preferred"
-    return f"nothing rules out {live[0].candidate.label}; {taken} comes first by the order of preference{unhashed}"
+    return f"nothing rules out {live[0].candidate.label}; {taken} comes first by the order of preference{_why_later(live[0], result)}"
+
+
+def _why_later(entry: Entry, result: Solution) -> str:
+    if entry.rank:
+        return "; it is a second choice (a third party's build, a fallback, or one with a known flaw here)"
+    if not result.lockable and any(p.candidate == entry.candidate and p.tag not in p.candidate.hashed for p in result.picks):
+        return "; its hash is not known, and lockable builds are preferred"
+    return ""
