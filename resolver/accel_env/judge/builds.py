@@ -61,10 +61,10 @@ def _by_version(installed: Installed, every: Iterable[Candidate]) -> tuple[list[
         found = [c for c in every if parse(c.version) == parse(version)]
         if found:
             return found, True
-        # `2.10`, or a patch release that the matrix does not hold: the releases of that minor
-        numbers = parse(version).release[:2]
-        series = f"=={'.'.join(map(str, numbers))}.*"
-        return [c for c in every if allows(series, c.version)], len(parse(version).release) < 3
+        # `2.10` means a release of that series; a whole version that the matrix does not hold is unknown
+        numbers = parse(version).release
+        series = f"=={'.'.join(map(str, numbers[:2]))}.*"
+        return [c for c in every if allows(series, c.version)] if len(numbers) < 3 else [], True
     if installed.version:
         return _nearest(installed, every), False
     if installed.spec:

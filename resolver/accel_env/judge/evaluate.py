@@ -66,6 +66,8 @@ def severity(scene: Scene, found: Possible, *, by_all: bool) -> str:
 
 
 def _torch(scene: Scene, found: Possible) -> Iterator[Finding]:
+    if scene.on_board:
+        return  # said as such, whatever the build
     accelerated = scene.vendor if scene.stack_name in _served(scene) else ""
     mine = [c for c in found.likely if not accelerated or split_stack(c.stack)[0] == scene.stack_name]
     if accelerated and not mine:
@@ -80,7 +82,10 @@ def _torch(scene: Scene, found: Possible) -> Iterator[Finding]:
         if c not in (mine or found.likely) and split_stack(c.stack)[0] == split_stack(rows[0].candidate.stack)[0]
     ]
     by_all = found.labelled or not rest or failing(scene, rest) is not None
-    yield finding(scene, rows, severity(scene, found, by_all=by_all))
+    window = rows[0].need.subject is Subject.DRIVER and bool(rows[0].need.values)
+    # outside a documented window of drivers much still works
+    level = "warning" if window and not scene.complaint else severity(scene, found, by_all=by_all)
+    yield finding(scene, rows, level)
 
 
 def _served(scene: Scene) -> set[str]:

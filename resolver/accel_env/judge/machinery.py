@@ -35,7 +35,7 @@ def _boards(scene: Scene) -> Iterator[Finding]:
             continue
         text = f"{scene.named(tuple(mine))}: {rule.text}; torch here is {row.version or row.text}"
         fixes = (*scene.book.recipe(f"torch-{rule.kind}"), *arch_fixes(scene, "torch"))
-        level = "error" if scene.complaint or (row.local and not row.vendor) else "warning"
+        level = "error" if scene.complaint else "warning"
         yield Finding("gpu-arch-not-in-wheel", "torch", level, text, (scene.because("device", text, rule.fact),), fixes)
 
 

@@ -79,6 +79,13 @@ class Scene:
         """The stack that serves the devices; empty without any."""
         return next((s.name for s in self.matrix.stacks().values() if s.vendor == self.vendor), "") if self.vendor else ""
 
+    @property
+    def on_board(self) -> bool:
+        """True where a device is of a kind that no index serves."""
+        stack = self.matrix.stacks().get(self.stack_name)
+        rules = stack.kind_rules if stack else ()
+        return any(d.kind == rule.kind and (not rule.archs or d.arch in rule.archs) for rule in rules for d in self.devices)
+
     def mentions(self, name: str) -> bool:
         """True where a text speaks of a package, by its name or its module."""
         module = self.matrix.modules().get(name, name)
