@@ -163,3 +163,13 @@ def test_the_cut_off_is_the_matrixs_date() -> None:
     for wrong in ("1.0", "2026.13.1", "next", ""):
         with pytest.raises(InputError):
             cutoff(wrong)
+
+
+def test_a_refusal_is_about_the_picks_that_it_names() -> None:
+    from accel_env.lock.close import _named
+
+    pins = (("torch", "2.14.1", "cu130"), ("numpy", "2.5.5", "any"), ("sglang-kernel", "0.4", "any"), ("sglang", "0.5.23", "any"))
+    text = "Because sglang>=0.5.23 depends on numpy>=1.22,<2.5 and you require sglang==0.5.23 and numpy==2.5.5, no."
+    assert [name for name, _, _ in _named(pins, text)] == ["numpy", "sglang"]
+    assert _named(pins, "you require SGLang_Kernel==0.4") == (pins[2],)
+    assert _named(pins, "something else") == pins

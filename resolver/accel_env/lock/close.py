@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,7 +77,7 @@ def close(solution: Solution, matrix: Facts, rules: Rules, closer: Closer, optio
     answer = closer.close(make_question(solution, chosen, options.exclude_newer, options.offline))
     pins = tuple((pick.candidate.name, pick.candidate.version, pick.candidate.build) for pick in solution.picks)
     if isinstance(answer, Refusal):
-        return replace(answer, picks=pins)
+        return replace(answer, picks=_named(pins, answer.reason))
     if also := checks.needed_but_unpicked(solution, (found.name for found in answer.files), matrix):
         return Refusal(f"the closure needs {', '.join(also)}, whose build must fit torch and the device", pins, also)
     files = _sorted((*_outside(answer, matrix, options), *_picked(solution, chosen, target.libc, options)))
@@ -86,6 +87,13 @@ def close(solution: Solution, matrix: Facts, rules: Rules, closer: Closer, optio
         raise ClosureError("artifact-unhashed", f"no sha256 is known of {', '.join(missing)}")
     tools = {**answer.tools, "matrix": matrix.version, "matrix_digest": matrix.digest}
     return Lock(solution, files, options.exclude_newer, tools, _notes(solution, chosen, rules))
+
+
+def _named(pins: tuple[tuple[str, str, str], ...], reason: str) -> tuple[tuple[str, str, str], ...]:
+    """The picks that a refusal speaks of, all where it speaks of none: a closer names every requirement that its reason rests
+    on, and what it does not name would be refused in any other company as well."""
+    words = {normalise(word) for word in re.findall(r"[\w.-]*\w", reason.replace("==", " "))}
+    return tuple(pin for pin in pins if normalise(pin[0]) in words) or pins
 
 
 def _sorted(files: tuple[LockedFile, ...]) -> tuple[LockedFile, ...]:
