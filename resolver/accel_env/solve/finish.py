@@ -160,7 +160,9 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
         yield Warned("third-party-build", f"{candidate.label} is a third party's build ({candidate.index})", candidate.fact)
     if candidate.rank >= SOURCE_RANK:
         yield Warned(
-            "source-build", f"{candidate.label} is compiled where it is installed: no wheel of it is published", candidate.fact
+            "source-build",
+            f"{candidate.label} is built where it is installed: that takes a compiler and the toolkit there",
+            candidate.fact,
         )
     if candidate.rank == 2:
         yield Warned(

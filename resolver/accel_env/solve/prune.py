@@ -85,7 +85,9 @@ def _slot(result: Field, module: str, names: list[str]) -> Slot:
             more += [_not_asked(ask, candidate, charge) for ask, charge in asks if not ask_fits(ask, candidate, result.matrix)]
             if more:
                 verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
-            second = counts and bool(verdict.soft) and candidate.rank < SOURCE_RANK
+            # an asked package with machine code beats one that must compile first; of torch the newest is wanted all the same
+            flawed = bool(verdict.soft) or (verdict.jit and module != "torch")
+            second = counts and flawed and candidate.rank < SOURCE_RANK
             rows.append(Entry(candidate, verdict, verdict.charges, runs, hashed, candidate.rank + second))
     order = sorted({row.candidate.version for row in rows}, key=parse, reverse=True)
     newest = {version: n for n, version in enumerate(order)}
