@@ -110,5 +110,6 @@ FILTERS: Mapping[str, Callable[[str], str]] = {
     "module": module_of,
     "archs": _archs,
     "version": _version,
+    "dashed": lambda value: re.sub(r"(?<=[a-z])(?=\d)", "_", value, count=1),
     "label": lambda value: value.partition("+")[2],
 }
