@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from accel_env.judge.files.commands import commands
@@ -14,7 +14,7 @@ from accel_env.judge.files.errors import broken
 from accel_env.judge.files.installers import Context, steps
 from accel_env.judge.files.script import Source
 from accel_env.judge.files.substitute import expand
-from accel_env.judge.files.values import UNKNOWN, Base, Document, Install, Scene, Step, Tools, Variable
+from accel_env.judge.files.values import UNKNOWN, Base, Document, Install, Removed, Scene, Step, Tools, Variable
 
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?")
 _REFERENCE = re.compile(r"(?P<name>.+?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>\w+:[0-9a-fA-F]{32,}))?")
@@ -163,7 +163,20 @@ class _Reader:
             return
         stage.steps.append(Tools(tuple(sources), where))
         if any(_ENVIRONMENTS.search(source) for source in sources):
-            stage.steps += [replace(s, built=True) for s in other.steps if isinstance(s, Install)]
+            stage.steps += _carried(other.steps)
+
+
+def _carried(steps: Iterable[Step]) -> Iterator[Step]:
+    """What an environment takes along when it is copied into another stage: its packages and its Python, no compiler."""
+    for step in steps:
+        if isinstance(step, Install):
+            yield replace(step, built=True)
+        elif isinstance(step, Tools):
+            mine = tuple(name for name in step.names if name == "venv" or name.startswith("python"))
+            if mine:
+                yield replace(step, names=mine)
+        elif isinstance(step, Removed):
+            yield step
 
 
 def read(text: str, file: str, context: Context, arch: str, arguments: Mapping[str, str] | None = None) -> Document:

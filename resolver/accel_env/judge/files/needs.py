@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from accel_env.judge.files.pick import Clash, Present, exact
-from accel_env.judge.files.pool import Places, pool
+from accel_env.judge.files.pool import PYPI, Places, pool
 from accel_env.judge.files.requirement import wheel
 from accel_env.judge.files.rules_build import guessed
 from accel_env.judge.files.values import Install, Wanted
@@ -90,18 +90,24 @@ def _placed(scope: Scope, finding: Finding) -> Finding:
     present = packages.get(finding.component) or _mentioned(finding, packages.values())
     where = present.where if present else scope.scene.base.where if scope.scene.base else f"{scope.scene.file}:1"
     severity = finding.severity
-    asked = present is not None and not present.by and present.candidates and present.name == finding.component
+    asked = present is not None and bool(present.candidates) and not present.by and present.name == finding.component
     if severity == "warning" and asked and finding.rule in _HOST_RULES and scope.named:
         severity = "error"
     if severity == "error" and any(p.shaky for p in packages.values() if p.name in (finding.component, "torch")):
         severity = "warning"
-    return replace(finding, where=where, severity=severity)
+    message = finding.message
+    pypi = present is not None and all(c.index == PYPI for c in present.candidates)
+    if asked and pypi and finding.rule in _INDEX_RULES and scope.scene.kind == "list":
+        message += "; the file names no index, and PyPI's build is this one"
+    return replace(finding, where=where, severity=severity, message=message)
 
 
 # What a build lacks for the devices of this host, whoever complains.
 _HOST_RULES = frozenset(
     {"gpu-arch-unsupported-by-package", "gfx-not-in-wheel", "gpu-arch-not-in-wheel", "driver-too-old-for-cuda-runtime"}
 )
+
+_INDEX_RULES = frozenset({"wrong-index", "cpu-only-build"})
 
 
 def _mentioned(finding: Finding, rows: Iterable[Present]) -> Present | None:
@@ -218,8 +224,10 @@ def _some_free(scope: Scope) -> bool:
 def _loosened(scope: Scope, placed: list[Finding]) -> Iterator[Finding]:
     """Errors about what an installer picks by itself are warnings where the files allow something that works."""
     free = {p.name for p in scope.state.packages.values() if p.free}
-    solution = _solution(scope)
+    here = _solution(scope)
+    beside = here or _solution(scope, anywhere=True)
     for finding in placed:
+        solution = here if finding.rule in {*_HOST_RULES, *_INDEX_RULES} else beside
         names = (
             {finding.component} | {n for n in free if n in finding.message.split()} | ({"torch"} if "torch" in free else set())
         )
@@ -228,7 +236,8 @@ def _loosened(scope: Scope, placed: list[Finding]) -> Iterator[Finding]:
             continue
         picks = {p.candidate.name: p.candidate for p in solution.picks}
         pins = [c for name, c in picks.items() if name in free]
-        text = f"{finding.message}; the file leaves the version open, and this is what an installer takes today"
+        on = f" on Python {scope.state.assumed}" if scope.state.assumed else ""
+        text = f"{finding.message}; the file leaves the version open, and this is what an installer takes today{on}"
         yield replace(finding, severity="warning", message=text, fixes=(*_pins(scope, pins), *finding.fixes))
 
 
@@ -238,8 +247,8 @@ def _pins(scope: Scope, pins: list[Candidate]) -> Iterator[Fix]:
         yield Fix("package", one.name, f"=={one.version}", build, do="pin what works here", verified=True)
 
 
-def _solution(scope: Scope) -> Solution | None:
-    """A combination that the files allow and that works on this host; None where there is none or nobody can tell."""
+def _solution(scope: Scope, *, anywhere: bool = False) -> Solution | None:
+    """A combination that the files allow and that works on this host (`anywhere`: on some); None where nobody can tell."""
     from accel_env.solve.finish import answer
     from accel_env.solve.problem import state
     from accel_env.solve.prune import prune
@@ -248,12 +257,14 @@ def _solution(scope: Scope) -> Solution | None:
     if any(p.vendor or not p.candidates for p in rows if p.name == "torch"):
         return None
     mine = [p for p in rows if p.candidates and not p.by]
-    stack = split_stack(scope.torch_stack())[0] if not scope.devices or not scope.named else ""
+    loose = anywhere or not scope.devices or not scope.named
+    stack = split_stack(scope.torch_stack())[0] if loose else ""
     view = _Restricted(scope.matrix, {p.name: _offered(scope, p) for p in rows if p.candidates})
-    environment = environment_of(scope)
+    host = environment_of(scope).host
+    host = replace(host, devices=()) if anywhere else host
     asks = [Ask(p.name, p.spec if exact(p.spec) and "+" not in p.spec else "", text=p.text, origin=p.where) for p in mine]
     policy = Policy(prefer="newest", target="venv", stack=stack, python=scope.state.python, source_builds=True)
-    result = answer(prune(state(environment.host, asks, policy, view), view))  # type: ignore[arg-type]
+    result = answer(prune(state(host, asks, policy, view), view))  # type: ignore[arg-type]
     return result if isinstance(result, Solution) else None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from accel_env.judge.files.pool import Offer, Places, label_of, places, pool, requires_of, runs_on
+from accel_env.judge.files.pool import Offer, Places, label_of, places, pool, requires_of, runs_on, too_new
 from accel_env.judge.files.values import Install, Wanted
 from accel_env.model import Candidate
 from accel_env.solve.versions import allows
@@ -115,7 +115,8 @@ class Picker:
                 found.setdefault((offer.version, offer.candidate.build, offer.candidate.index), []).append(offer)
             groups = tuple(Group(tuple(rows)) for rows in found.values())
             fitting = tuple(g for g in groups if any(runs_on(o.candidate, self.python) for o in g.offers))
-            self._groups[key] = fitting or groups
+            listed = exact(wanted.spec) or wanted.url or not all(too_new(g.first, self.python) for g in groups)
+            self._groups[key] = fitting or (groups if listed else ())
         return self._groups[key]
 
     def requires(self, group: Group) -> Iterator[tuple[str, str]]:

@@ -59,6 +59,13 @@ def _torch_index(matrix: Matrix) -> str:
     return next((key.partition(":")[0] for key in _torch_keys(matrix) if _LABEL.fullmatch(key.partition(":")[2])), ELSEWHERE)
 
 
+def home_of(name: str, label: str, matrix: Matrix, platform: str) -> str:
+    """The key of the index that serves a package with a label; `?` where no build of it has the label."""
+    rows = [c for c in matrix.candidates(name, platform) if c.build == label]
+    keys = [c.index for c in rows if c.index.endswith(f":{label}")] + [f"{_torch_index(matrix)}:{label}" for _ in rows[:1]]
+    return next(iter(keys), ELSEWHERE)
+
+
 def _torch_keys(matrix: Matrix) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c.index for c in matrix.candidates("torch", "linux_x86_64")))
 
@@ -153,6 +160,13 @@ def _serves(key: str, index: str) -> bool:
 def doubtful(candidate: Candidate) -> bool:
     """True for a build whose very existence nobody has published."""
     return any(n.unknown and n.subject is Subject.PACKAGE and n.name == candidate.name for n in candidate.needs)
+
+
+def too_new(candidate: Candidate, python: str) -> bool:
+    """True where every file of a build is for Pythons above one: its older releases, which nobody listed, may be for it."""
+    tags = next((n.values for n in candidate.needs if n.subject is Subject.PYTHON), ()) or candidate.tags
+    minors = [int(found[1]) for tag in tags if (found := re.match(r"cp3(\d+)", tag))]
+    return bool(python and minors) and int(python.rstrip("t").partition(".")[2]) < min(minors)
 
 
 def runs_on(candidate: Candidate, python: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from accel_env.judge.files.pick import exact
-from accel_env.judge.files.pool import PYPI, places
-from accel_env.judge.files.values import Install, Wanted
+from accel_env.judge.files.pool import PYPI, Places, home_of, places, pool, requires_of
+from accel_env.judge.files.values import UNKNOWN, Install, Wanted
 from accel_env.judge.types import Finding, Fix
-from accel_env.solve.versions import parse, split_stack
+from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:
     from accel_env.judge.files.scope import Scope
@@ -47,27 +47,54 @@ def _of_family(scope: Scope, install: Install) -> list[Wanted]:
 
 def _indexes(scope: Scope, install: Install) -> Iterator[Finding]:
     """An index of torch builds beside PyPI: the higher version wins, whatever its build."""
-    if install.first_index or install.tool in ("conda", "poetry"):
+    if install.first_index or install.tool in ("conda", "poetry") or UNKNOWN in install.extras:
         return
-    rows = []
+    rows, lacking = [], []
     for one in _of_family(scope, install):
         where = places(one, install, scope.matrix)
-        others = [key for key in where.keys if key != PYPI]
-        pinned = one.locked or one.url or "+" in one.spec or one.index
-        if PYPI in where.keys and others and any(":" in key for key in others) and not pinned:
+        others = tuple(key for key in where.keys if key != PYPI)
+        settled = one.locked or one.url or "+" in one.spec or one.index
+        if settled or PYPI not in where.keys or not any(":" in key for key in others) or _follows(scope, one):
+            continue
+        if not exact(one.spec):
             rows.append(one)
-    if not rows:
-        return
-    names = _names([w.name for w in rows])
+        elif not pool(one, Places(others), scope.matrix, scope.host.platform) and not where.unknown:
+            lacking.append(one)
     url = next((u for u in (*install.extras, *install.links, install.index) if u and "pypi" not in u), "")
-    text = (
-        f"{names}: {url} stands beside PyPI, and pip takes the highest version of both: a newer release on PyPI is another build"
-    )
-    reasons = (scope.because("index", "an extra index does not come first", scope.tables.note("extra-index")),)
-    command = f"pip install {' '.join(w.text for w in rows)} --index-url {url}"
-    fixes = (Fix("index", do="name one index for the torch family, in a command of its own", command=command),)
-    line = scope.scene.options.get("extras", "") or rows[0].where
-    yield scope.finding("wrong-index", rows[0].name, "warning", text, line, reasons, fixes)
+    family = " ".join(w.text for w in _of_family(scope, install))
+    command = f"pip install {family} --index-url {url}"
+    line = scope.scene.options.get("extras", "")
+    if rows:
+        text = f"{_names([w.name for w in rows])}: {url} stands beside PyPI, and pip takes the highest version of both: "
+        text += "a newer release on PyPI is another build"
+        reasons = (scope.because("index", "an extra index does not come first", scope.tables.note("extra-index")),)
+        fixes = (Fix("index", do="name one index for the torch family, in a command of its own", command=command),)
+        yield scope.finding("wrong-index", rows[0].name, "warning", text, line or rows[0].where, reasons, fixes)
+    for one in lacking:
+        yield _elsewhere(scope, one, url, line or one.where)
+
+
+def _follows(scope: Scope, wanted: Wanted) -> bool:
+    """Whether another package's pin settles the release: where an index beside PyPI has it, its label makes it the higher one."""
+    here = scope.state.packages.get(wanted.name)
+    if exact(wanted.spec) or here is None or not here.candidates:
+        return False
+    pinned = {p.name for p in scope.state.packages.values() if not p.free}
+    said = requires_of(here.candidates[0].requires, scope.host.platform, scope.state.python)
+    return any(exact(spec) and name in pinned for name, spec in said)
+
+
+def _elsewhere(scope: Scope, one: Wanted, url: str, where: str) -> Finding:
+    """A pin that the index beside PyPI does not hold: PyPI's build is taken."""
+    here = scope.state.packages.get(one.name)
+    taken = f": pip takes PyPI's {here.label}" if here is not None and here.candidates else ""
+    text = f"{one.text}: {url} has no such release{taken}"
+    fact = here.candidates[0].fact if here is not None and here.candidates else scope.tables.note("extra-index")
+    reasons = (scope.because("index", "an extra index does not come first", fact),)
+    rows = [c for c in scope.matrix.candidates(one.name, scope.host.platform) if allows(one.spec, c.version)]
+    labels = list(dict.fromkeys(c.index for c in rows if ":" in c.index and scope.index_url(c.index)))
+    fixes = [Fix("index", k.partition(":")[2], do=f"name an index that has it: {scope.index_url(k)}") for k in labels[:3]]
+    return scope.finding("wrong-index", one.name, "warning", text, where, reasons, fixes)
 
 
 def _swallowed(scope: Scope, install: Install) -> Iterator[Finding]:
@@ -143,8 +170,7 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
     label = one.spec.partition("+")[2]
     if label and missing.places.keys == (PYPI,):
         reasons = (scope.because("index", f"{one.text} is not on PyPI", scope.tables.note("label")),)
-        home = next((c for c in missing.elsewhere if c.endswith(f":{label}")), "")
-        url = scope.index_url(home) if home else ""
+        url = scope.index_url(home_of(one.name, label, scope.matrix, scope.host.platform))
         command = f"pip install {one.text} --index-url {url}" if url else ""
         fixes = (Fix("index", label, do=f"name the index of {label}", command=command),)
         text = f"{one.text}: PyPI has no version with a label, and no other index is named" + ("" if sure else " here")

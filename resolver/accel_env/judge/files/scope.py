@@ -110,7 +110,7 @@ class Scope:
 
     def index_url(self, key: str) -> str:
         """The URL behind the key of an index; empty for PyPI and what has none."""
-        if key in ("pypi", "image") or "{" in key:
+        if key in ("pypi", "image", "?") or "{" in key:
             return ""
         url = self.matrix.index_url(key)
         return url if "{" not in url else ""

@@ -50,11 +50,15 @@ class Compiled:
 
 @dataclass(slots=True)
 class State:
-    """An environment while it grows. `words`: everything else that the image gets, before and by the current step."""
+    """An environment while it grows. `words`: everything else that the image gets, before and by the current step.
+
+    `assumed`: the Python for which open versions were taken where nothing names one: the newest that the pins have files for.
+    """
 
     packages: dict[str, Present] = field(default_factory=dict)
     others: dict[str, Wanted] = field(default_factory=dict)
     python: str = ""
+    assumed: str = ""
     words: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     replaced: list[Replaced] = field(default_factory=list)

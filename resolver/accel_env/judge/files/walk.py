@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accel_env.judge.files.images import Known
 from accel_env.judge.files.pick import STEPS, Group, Picker, Present, exact, present
-from accel_env.judge.files.pool import Places, places
+from accel_env.judge.files.pool import Offer, Places, places, runs_on
 from accel_env.judge.files.state import Compiled, Missing, Replaced, Risk, State
-from accel_env.judge.files.values import Install, Removed, Scene, Step, Tools, Variable, Wanted
+from accel_env.judge.files.values import UNKNOWN, Install, Removed, Scene, Step, Tools, Variable, Wanted
 from accel_env.solve.versions import allows, parse
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Walker:
     # --- pip, uv, poetry ----------------------------------------------------------------------------------------------
 
     def _pip(self, install: Install, wanted: Sequence[Wanted]) -> None:
-        picker = Picker(self.matrix, self.host.platform, self.state.python, self.state.packages, install)
+        picker = Picker(self.matrix, self.host.platform, self._python_of(wanted, install), self.state.packages, install)
         usable: list[Wanted] = []
         for one in wanted:
             where = places(one, install, self.matrix)
@@ -158,17 +158,48 @@ class Walker:
                 if one.name not in picked:
                     self._unknown(one, install, places(one, install, self.matrix))
         for name, group in picked.items():
-            self._take(name, group, picker, usable, install, before)
+            one = next((w for w in usable if w.name == name), Wanted(name, where=install.where))
+            if UNKNOWN in install.extras and not one.url and not exact(one.spec):
+                self._unknown(one, install, places(one, install, self.matrix))  # a word that nobody can read may say more
+                continue
+            self._take(name, group, picker, picked, usable, install, before)
+
+    def _python_of(self, wanted: Sequence[Wanted], install: Install) -> str:
+        """The Python of the scene; where nothing names it, the newest that has files of every exact pin."""
+        if self.state.python:
+            return self.state.python
+        picker = Picker(self.matrix, self.host.platform, "", {}, install)
+        pinned = [picker.groups(w) for w in wanted if w.url or exact(w.spec)]
+        pinned += [
+            (Group(tuple(Offer(c, "", c.version) for c in p.candidates)),)
+            for p in self.state.packages.values()
+            if p.candidates and not p.free
+        ]
+        every = [p.version for p in self.matrix.pythons() if not p.version.endswith("t")]
+        mine = [
+            p for p in every if all(any(runs_on(o.candidate, p) for g in groups for o in g.offers) for groups in pinned if groups)
+        ]
+        if not mine or len(mine) == len(every):
+            return ""
+        self.state.assumed = max(mine, key=parse)
+        return self.state.assumed
 
     def _take(
-        self, name: str, group: Group, picker: Picker, usable: Sequence[Wanted], install: Install, before: dict[str, Present]
+        self,
+        name: str,
+        group: Group,
+        picker: Picker,
+        picked: Mapping[str, Group],
+        usable: Sequence[Wanted],
+        install: Install,
+        before: dict[str, Present],
     ) -> None:
         asked = next((w for w in usable if w.name == name), None)
-        by = "" if asked else self._asker(name, picker, usable)
+        by = "" if asked else self._asker(name, picker, picked)[0]
         source = asked or next((w for w in usable if w.name == by), Wanted(name, where=install.where))
         one = asked or Wanted(name, where=source.where, text=source.text)
         where = places(one, install, self.matrix)
-        free = not (one.url or exact(one.spec) if asked else exact(source.spec) or bool(source.url))
+        free = not self._settled(name, picker, picked, usable)
         found = present(group, one, install, where, by=by, free=free)
         if all(o.candidate.build == "source" for o in group.offers) and not install.built:
             torch = self.state.packages.get("torch")
@@ -180,11 +211,24 @@ class Walker:
         if not held:
             self.state.packages[name] = found
 
-    def _asker(self, name: str, picker: Picker, usable: Sequence[Wanted]) -> str:
-        """The requirement on whose account a package comes along: the one with the strictest word on it."""
-        said = [(w.name, dict(picker.requires(picker.groups(w)[0])).get(name)) for w in usable]
+    def _settled(self, name: str, picker: Picker, picked: Mapping[str, Group], usable: Sequence[Wanted]) -> bool:
+        """Whether the requirements allow one version of a package only, by themselves or by what they pin."""
+        seen: set[str] = set()
+        while name and name not in seen:
+            seen.add(name)
+            asked = next((w for w in usable if w.name == name), None)
+            if asked is not None:
+                return bool(asked.url) or exact(asked.spec)
+            name, said = self._asker(name, picker, picked)
+            if not exact(said):
+                return False
+        return False
+
+    def _asker(self, name: str, picker: Picker, picked: Mapping[str, Group]) -> tuple[str, str]:
+        """The package on whose account another comes along, and its word on it: the one with the strictest."""
+        said = [(who, dict(picker.requires(group)).get(name)) for who, group in picked.items()]
         rows = [(who, spec) for who, spec in said if spec is not None]
-        return next((who for who, spec in rows if exact(spec)), rows[0][0] if rows else "")
+        return next((row for row in rows if exact(row[1])), rows[0] if rows else ("", ""))
 
     def _unknown(self, one: Wanted, install: Install, where: Places) -> None:
         """A package about whose build nothing can be said."""
@@ -260,10 +304,20 @@ class Walker:
             self.state.packages[name] = present(groups[0], one, install, where)
 
     def _conda(self, install: Install, wanted: Sequence[Wanted]) -> None:
+        label = self._conda_label(wanted)
         for one in wanted:
             name = self.tables.conda_names.get(one.name, one.name)
             if name in self.matrix.package_names():
                 version = one.spec.lstrip("=").removesuffix(".*") if exact(one.spec.removesuffix(".*")) else ""
+                local = label if name == "torch" and version else ""
                 self.state.packages[name] = Present(
-                    name, one.where, version, spec=one.spec, vendor=True, text=one.text or one.name, shaky=install.maybe
+                    name, one.where, version, local, one.spec, vendor=True, text=one.text or one.name, shaky=install.maybe
                 )
+
+    def _conda_label(self, wanted: Sequence[Wanted]) -> str:
+        """`cu113` where a package chooses the CUDA of conda's torch."""
+        for one in wanted:
+            found = re.fullmatch(r"=*(\d+\.\d+)(?:\.[\d*]+)*", one.spec)
+            if one.name in self.tables.conda_cuda and found:
+                return "cu" + found[1].replace(".", "")
+        return ""
