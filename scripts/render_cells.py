@@ -90,7 +90,8 @@ def put(folder: Path, before: Mapping[str, bytes], wanted: Mapping[str, bytes], 
             write_files(folder, wanted)
         elif folder.is_dir():
             shutil.rmtree(folder)
-    kinds = {(True, True): "differs", (False, True): "is missing", (True, False): "is left over"}
+    words = ("differs", "is missing", "is left over") if check else ("written anew", "written", "removed")
+    kinds = {(True, True): words[0], (False, True): words[1], (True, False): words[2]}
     return [f"{folder.name}/{name} {kinds[name in before, name in wanted]}" for name in names]
 
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 DOCUMENT = "cells"
-PLAN, REQUIREMENTS, CONSTRAINTS = "plan.json", "requirements.lock", "image-constraints.txt"
-# What is kept of a rendered folder: pylock.toml repeats the lock with addresses, the rest follows from these.
-KEPT = ("Dockerfile", REQUIREMENTS, PLAN, CONSTRAINTS)
+DOCKERFILE, PLAN, REQUIREMENTS = "Dockerfile", "plan.json", "requirements.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +231,12 @@ def files(cell: Cell, matrix: Matrix, before: Mapping[str, bytes], progress: Cal
 
 
 def _render(lock: Lock, plan: Json) -> dict[str, bytes]:
+    """What is kept of a rendered folder: what a build needs, and the plan. pylock.toml repeats the lock with addresses."""
     from accel_env.lock.write import lock_files
-    from accel_env.render import render
+    from accel_env.render import RenderOptions, render
+    from accel_env.render.compose import context_files
 
-    written = render(lock.solution, lock, lock_files(lock), plan_bytes(plan))
-    return {name: written[name] for name in KEPT if name in written}
+    options = RenderOptions()
+    written = render(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
+    kept = (DOCKERFILE, PLAN, REQUIREMENTS, *context_files(lock.solution, lock, options))
+    return {name: written[name] for name in sorted(set(kept))}

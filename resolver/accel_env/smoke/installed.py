@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import sys
@@ -18,7 +17,6 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@functools.lru_cache(maxsize=1)
 def distributions() -> tuple[Any, ...]:
     """Every distribution that this interpreter sees, sorted by name; the first on the path where there are several."""
     found: dict[str, Any] = {}
