@@ -10,7 +10,7 @@ from accel_env.judge.clue_arch import failing_torch
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import arch_fixes
 from accel_env.judge.fixes import torch_fixes, unique
-from accel_env.judge.types import Clue, Finding
+from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.model import Because
 from accel_env.solve.explain import need_text
 from accel_env.solve.versions import allows, split_stack
@@ -28,10 +28,18 @@ def amd(scene: Scene, clue: Clue) -> Finding:
     reasons: list[Because] = [*plain(scene, clue).because]
     rule, component = _amd_rule(scene, clue)
     message = f"{'the installed torch' if component == 'torch' else component} has no code for {scene.named()}"
+    found = scene.possible("torch")
+    if failed is None and scene.arch and found is not None and found.exact and found.candidates and component == "torch":
+        message = (
+            f"torch holds code for {scene.named()}: the device without code may be another one, often an integrated GPU beside it"
+        )
+        fixes_first = [Fix("env", set={"HIP_VISIBLE_DEVICES": "0"}, do="show the runtime the discrete GPU alone")]
+    else:
+        fixes_first = []
     if failed:
         message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
         reasons.append(scene.because("arch", message, failed[0].need.fact))
-    fixes = [*arch_fixes(scene, "torch" if rule == "gfx-not-in-wheel" else component)]
+    fixes = [*fixes_first, *arch_fixes(scene, "torch" if rule == "gfx-not-in-wheel" else component)]
     if scene.torch() is not None or rule == "gfx-not-in-wheel":
         fixes = [*torch_fixes(scene), *fixes]
     return Finding(rule, component, "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
@@ -60,7 +68,7 @@ def _amd_component(scene: Scene, clue: Clue) -> str:
 
 def _lost_code(scene: Scene, clue: Clue) -> Finding | None:
     """The build holds the code that the device would run, and it is not found: a known fault of the runtime."""
-    target = scene.override_target() or scene.arch
+    target = scene.override_target()  # without one another device of the machine may be the one that lacks code
     rule = scene.book.lost_code
     version = hip_of(scene.torch_label()) or re.sub(r"^[^\d]*", "", scene.said("rocm"))
     if rule is None or not target or not version or failing_torch(scene) is not None:
@@ -79,4 +87,4 @@ def _has_code(scene: Scene, target: str) -> bool:
     if found is not None and found.candidates:
         mine = [c for c in found.likely if split_stack(c.stack)[0] == scene.stack_name]
         return any(not scene.failures(c) for c in mine)
-    return any(target == rule.target for rule in scene.book.overrides) and bool(scene.override_target())
+    return any(target == rule.target for rule in scene.book.overrides)

@@ -35,7 +35,7 @@ def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -
     """The component; where the text names none, what the needs found, or the one installed package that the line speaks of."""
     component = _owner(scene, clue)
     if component not in GENERIC and not component.startswith("lib"):
-        return component
+        return _installed_instead(scene, clue, component, by_needs)
     same = [found.component for found in by_needs if found.rule == clue.rule]
     if same:
         return same[0]
@@ -44,6 +44,15 @@ def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -
     others = [row.name for row in scene.rows() if row.name not in ("torch", "numpy") and row.name not in scene.book.pairs]
     chosen = named or (others if clue.component == "extension" else [])
     return chosen[0] if len(set(chosen)) == 1 else component
+
+
+def _installed_instead(scene: Scene, clue: Clue, component: str, by_needs: tuple[Finding, ...]) -> str:
+    """A library that no table knows, where one installed package is known not to fit torch."""
+    if clue.rule != "extension-abi-mismatch" or scene.row(component) or component in scene.matrix.package_names():
+        return component
+    table = scene.matrix.document("signatures").get("lookups", {}).get("packages", {}).values()
+    apart = {found.component for found in by_needs if found.rule in ("package-pair-mismatch", clue.rule)}
+    return apart.pop() if component not in table and len(apart) == 1 else component
 
 
 def _owner(scene: Scene, clue: Clue) -> str:

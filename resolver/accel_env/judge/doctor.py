@@ -12,6 +12,7 @@ from accel_env.judge.machinery import machine_findings
 from accel_env.judge.order import ordered
 from accel_env.judge.pairs import pair_findings
 from accel_env.judge.proven import with_facts
+from accel_env.judge.resolved import with_resolved
 from accel_env.judge.scene import Scene
 from accel_env.judge.types import Clue, Environment, Finding
 from accel_env.judge.verify import tried
@@ -26,7 +27,7 @@ def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> 
     needs = (*machine_findings(scene), *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
     found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
     rows = ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
-    return tuple(tried(rows, scene))
+    return with_resolved(tuple(tried(rows, scene)), scene)
 
 
 def _sourced(finding: Finding) -> Finding:

@@ -21,11 +21,17 @@ EXPLAINS = {
     "package-pin-conflict": ("extension-abi-mismatch",),
 }
 
+# The same where both are about one component.
+EXPLAINS_SAME = {
+    "package-pair-mismatch": ("extension-abi-mismatch",),
+    "vendor-stack-version-mismatch": ("extension-abi-mismatch",),
+}
+
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings merged, marked and sorted; what came first stays first among equals."""
     merged = _merged(findings)
-    rules = {f.rule for f in merged if f.severity == "error"}
+    rules = {(f.rule, f.component) for f in merged if f.severity == "error"}
     marked = [_marked(finding, rules) for finding in merged]
     return tuple(sorted(marked, key=lambda f: (SEVERITY[f.severity], bool(f.consequence_of))))
 
@@ -45,8 +51,10 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     return list(found.values())
 
 
-def _marked(finding: Finding, rules: set[str]) -> Finding:
-    for cause, followers in EXPLAINS.items():
-        if cause in rules and finding.rule in followers and cause != finding.rule:
+def _marked(finding: Finding, causes: set[tuple[str, str]]) -> Finding:
+    for cause, component in sorted(causes):
+        if finding.rule in EXPLAINS.get(cause, ()):
+            return replace(finding, consequence_of=cause)
+        if finding.component == component and finding.rule in EXPLAINS_SAME.get(cause, ()):
             return replace(finding, consequence_of=cause)
     return finding
