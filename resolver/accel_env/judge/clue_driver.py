@@ -116,6 +116,9 @@ def _older_image(scene: Scene) -> Fix:
 
 def image_cuda(scene: Scene) -> str:
     """The CUDA version of the image or of the runtime that is there: `12.1`; empty when unknown."""
+    stack, _, release = scene.said("image_stack").partition("-")
+    if stack == "cuda" and release:
+        return release
     container = scene.environment.container
     texts = [scene.said(key) for key in ("cuda_runtime", "cuda", "cuda_toolkit")] + [container.base if container else ""]
     for text in texts:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from accel_env.judge.book import open_book
 from accel_env.judge.clue_wanted import wanted_findings
 from accel_env.judge.clues import clue_findings, refined
 from accel_env.judge.evaluate import host_findings
+from accel_env.judge.imaged import with_image
 from accel_env.judge.machinery import machine_findings
 from accel_env.judge.order import ordered
 from accel_env.judge.pairs import pair_findings
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> tuple[Finding, ...]:
     """All findings, the root cause first; empty where nothing speaks against the environment."""
-    scene = Scene(with_facts(environment, clues, matrix), clues, matrix)
+    book = open_book(matrix)
+    scene = Scene(with_image(with_facts(environment, clues, matrix), matrix, book), clues, matrix, book)
     needs = (*machine_findings(scene), *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
     found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
     rows = ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
