@@ -20,7 +20,7 @@ def run_container(program: str, request: RunRequest, discard: Callable[[str], No
     name = f"accel-env-{os.urandom(6).hex()}"
     with terminable():
         began = time.monotonic()
-        process = start([program, *run_words(request, name, more)], None, stdout=subprocess.PIPE)
+        process = start([program, *run_words(request, name, more)])
         status: int | None = None
         try:
             output, talk = process.communicate(timeout=request.timeout)

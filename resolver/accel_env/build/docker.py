@@ -52,7 +52,7 @@ class DockerEngine:
         with tempfile.TemporaryDirectory(prefix="accel-env-") as scratch:
             answer = os.path.join(scratch, "answer")
             words = [self._program, *build_words(request, kind, answer)]
-            status, _ = stream(words, decoder.feed, self._environment(request))
+            status = stream(words, decoder.feed, self._environment(request))
             if status:
                 raise build_error(board.failure(), board.talk, f"{info.name} {info.version}")
             told = _read_answer(answer)

@@ -63,7 +63,7 @@ class PodmanEngine:
         """The status of the builder. An interrupted one leaves its working containers: those that it made are removed."""
         before = self._working()
         try:
-            return stream(words, decoder.feed)[0]
+            return stream(words, decoder.feed)
         except BaseException:
             for container in self._working() - before:
                 self._discard(container)

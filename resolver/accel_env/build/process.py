@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import threading
@@ -13,44 +14,31 @@ from accel_env.errors import BuildError
 PATIENCE = 20.0  # seconds that a builder gets to clean up after an interrupt
 
 
-def stream(
-    words: Sequence[str], take: Callable[[str], None], env: Mapping[str, str] | None = None, *, merged: bool = True
-) -> tuple[int, str]:
-    """Runs a command; every line of its standard error (and output when `merged`) goes to `take`.
+def stream(words: Sequence[str], take: Callable[[str], None], env: Mapping[str, str] | None = None) -> int:
+    """Runs a command; every line that it prints, on either stream, goes to `take`. Gives its status.
 
-    Gives its status and its standard output (empty when merged). A KeyboardInterrupt, or SIGTERM to this process, interrupts the
-    command, waits until it has cleaned up, and goes on as KeyboardInterrupt. BuildError when the command cannot be started.
+    A KeyboardInterrupt, or SIGTERM to this process, interrupts the command, waits until it has cleaned up, and goes on as
+    KeyboardInterrupt. BuildError when the command cannot be started.
     """
     with terminable():
         # A session of its own: Ctrl-C at the terminal reaches us alone, and we tell the command once.
-        process = start(words, env, stdout=subprocess.STDOUT if merged else subprocess.PIPE)
-        output: list[str] = []
-        reader = None
-        if process.stdout is not None:
-            reader = threading.Thread(target=_collect, args=(process.stdout, output), daemon=True)
-            reader.start()
+        process = start(words, env, merged=True)
+        assert process.stdout is not None
         try:
-            assert process.stderr is not None
-            for line in process.stderr:
+            for line in process.stdout:
                 take(line.rstrip("\r\n"))
-            status = process.wait()
+            return process.wait()
         except BaseException:
             stop(process)
             raise
-        if reader is not None:
-            reader.join()
-        return status, "".join(output)
+        finally:
+            process.stdout.close()
 
 
-def _collect(source: Iterator[str], into: list[str]) -> None:
-    into.extend(source)
-
-
-def start(words: Sequence[str], env: Mapping[str, str] | None, *, stdout: int) -> subprocess.Popen[str]:
-    """The started command. With STDOUT both streams come as its standard error."""
-    merged = stdout == subprocess.STDOUT
+def start(words: Sequence[str], env: Mapping[str, str] | None = None, *, merged: bool = False) -> subprocess.Popen[str]:
+    """The started command, with both streams piped; `merged`: both as its standard output."""
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             list(words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -66,15 +54,10 @@ def start(words: Sequence[str], env: Mapping[str, str] | None, *, stdout: int) -
             f"{words[0]} cannot be started: {problem.strerror or problem}",
             hint="install a container engine: Docker with buildx, or podman",
         ) from None
-    if merged:
-        process.stderr, process.stdout = process.stdout, None
-    return process
 
 
 def stop(process: subprocess.Popen[str]) -> None:
     """Interrupts a command and waits for it to clean up; one that does not end in time is killed with its children."""
-    import os
-
     for number, seconds in ((signal.SIGINT, PATIENCE), (signal.SIGTERM, PATIENCE / 4), (signal.SIGKILL, 5.0)):
         if process.poll() is not None:
             break
@@ -83,6 +66,9 @@ def stop(process: subprocess.Popen[str]) -> None:
         # Whoever presses Ctrl-C again does not want to wait.
         with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             process.communicate(timeout=seconds)
+    for source in (process.stdout, process.stderr):
+        if source is not None:
+            source.close()
 
 
 @contextlib.contextmanager

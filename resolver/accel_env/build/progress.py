@@ -144,11 +144,9 @@ class RawJson:
 
     def _vertex(self, vertex: dict[str, Any]) -> None:
         key = vertex["digest"]
-        step = self.board.step(key, vertex.get("name", ""))
+        self.board.step(key, vertex.get("name", ""))
         if vertex.get("error"):
             self.board.end(key, FAILED, vertex["error"])
-        elif vertex.get("completed") and step.state != STARTED and vertex.get("cached"):
-            self.board.end(key, CACHED)
         elif vertex.get("completed"):
             self.board.start(key)
             self.board.end(key, CACHED if vertex.get("cached") else DONE)

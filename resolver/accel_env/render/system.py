@@ -38,7 +38,7 @@ def system_steps(packages: tuple[str, ...], *, keep: bool) -> tuple[Instruction,
 
 def _sources() -> str:
     """The sources of the site where the build was given them, else the snapshot that the base names; else the step fails."""
-    dated = "[0-9]{8}T[0-9]{6}Z/?$"
+    dated = "[0-9]{8}T[0-9]{6}Z$"
     files = f"{_LISTS}/*.sources"
     return (
         f"if [ -s {APT} ]; then rm -rf /etc/apt/sources.list {_LISTS}/*; "
