@@ -77,15 +77,17 @@ def test_every_signature_rests_on_a_fact(matrix: Matrix, table: Table) -> None:
 
 
 RULES = """
-driver-too-old-for-cuda-runtime driver-missing driver-userspace-kernel-mismatch driver-userspace-pair-mismatch open-kernel-module-required
-kernel-driver-not-loaded kernel-module-missing fabric-manager-missing gpu-arch-not-in-wheel gpu-arch-not-in-toolchain
-gpu-arch-unsupported-by-package backend-unsupported-by-package gfx-not-in-wheel gfx-not-in-library wrong-isa-override false-positive-warning
-container-gpu-runtime-missing container-requirement-unsatisfied forward-compat-unsupported-hw cuda-compat-lib-shadows-host-driver
-device-not-passed device-permission driver-lib-not-on-path extension-abi-mismatch extension-cuda-major-mismatch package-pair-mismatch
-package-pin-conflict native-lib-missing-for-runtime version-string-misparsed soname-mismatch system-cuda-lib-shadows-wheel numpy-abi
-cpu-only-build duplicate-install vendor-build-overwritten vendor-stack-version-mismatch python-no-wheel platform-no-wheel no-prebuilt-wheel
-glibc-too-old libstdcxx-too-old wrong-index index-metadata-missing-deps pinned-version-unavailable local-version-not-normalised
-tool-matrix-gap build-toolchain-missing build-toolchain-version-mismatch runtime-compiler-missing path-with-space
+driver-too-old-for-cuda-runtime driver-missing driver-userspace-kernel-mismatch driver-userspace-pair-mismatch
+open-kernel-module-required kernel-driver-not-loaded kernel-module-missing fabric-manager-missing gpu-arch-not-in-wheel
+gpu-arch-not-in-toolchain gpu-arch-unsupported-by-package backend-unsupported-by-package gfx-not-in-wheel
+gfx-not-in-library wrong-isa-override false-positive-warning container-gpu-runtime-missing
+container-requirement-unsatisfied forward-compat-unsupported-hw cuda-compat-lib-shadows-host-driver device-not-passed
+device-permission driver-lib-not-on-path extension-abi-mismatch extension-cuda-major-mismatch package-pair-mismatch
+package-pin-conflict native-lib-missing-for-runtime version-string-misparsed soname-mismatch
+system-cuda-lib-shadows-wheel numpy-abi cpu-only-build duplicate-install vendor-build-overwritten
+vendor-stack-version-mismatch python-no-wheel platform-no-wheel no-prebuilt-wheel glibc-too-old libstdcxx-too-old
+wrong-index index-metadata-missing-deps pinned-version-unavailable local-version-not-normalised tool-matrix-gap
+build-toolchain-missing build-toolchain-version-mismatch runtime-compiler-missing path-with-space
 """
 
 
