@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import sys
 import tarfile
 import threading
@@ -293,13 +292,13 @@ def test_words_for_the_builder(request_: BuildRequest, kind: str, wanted: list[s
 
 def test_words_for_a_container(tmp_path: Path) -> None:
     request = RunRequest(
-        "i", ("python3", "-c", "x"), ("--gpus", "all"), (("A", "b c"),), ((str(tmp_path), "/checks"),), user="1:2", read_only=True,
-        entrypoint="",
+        "i", ("python3", "-c", "x"), ("--gpus", "all"), (("A", "b c"),), ((str(tmp_path), "/checks"),), user="1:2",
+        read_only=True, entrypoint="",
     )  # fmt: skip
     assert run_words(request, "name") == [
-        "run", "--rm", "--name", "name", "--network", "none", "--read-only", "--tmpfs", "/tmp", "--user", "1:2", "--entrypoint", "",
-        "--env", "A=b c", "--mount", f"type=bind,source={tmp_path},target=/checks,readonly", "--gpus", "all", "i", "python3", "-c",
-        "x",
+        "run", "--rm", "--name", "name", "--network", "none", "--read-only", "--tmpfs", "/tmp:exec", "--user", "1:2",
+        "--entrypoint", "", "--env", "A=b c", "--mount", f"type=bind,source={tmp_path},target=/checks,readonly",
+        "--gpus", "all", "i", "python3", "-c", "x",
     ]  # fmt: skip
     assert "none" not in run_words(RunRequest("i", words=("--net=host",)), "name")
 

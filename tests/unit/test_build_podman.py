@@ -166,9 +166,9 @@ def test_no_podman(tmp_path: Path) -> None:
 def test_words_for_the_builder() -> None:
     request = BuildRequest("C", "t", 5, True, "linux/arm64", "", "host", "", ("id=a,src=b",))
     assert build_words(request, True, "FILE") == [
-        "build", "--format", "oci", "--iidfile", "FILE", "--tag", "t", "--layers", "--force-rm", "--build-arg", "SOURCE_DATE_EPOCH=5",
-        "--source-date-epoch", "5", "--rewrite-timestamp", "--platform", "linux/arm64", "--network", "host", "--secret", "id=a,src=b",
-        "--no-cache",
+        "build", "--format", "oci", "--iidfile", "FILE", "--tag", "t", "--layers", "--force-rm",
+        "--build-arg", "SOURCE_DATE_EPOCH=5", "--source-date-epoch", "5", "--rewrite-timestamp",
+        "--platform", "linux/arm64", "--network", "host", "--secret", "id=a,src=b", "--no-cache",
     ]  # fmt: skip
     assert "--timestamp" not in build_words(replace(request, epoch=None), False, "FILE")
 

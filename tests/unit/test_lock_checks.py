@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from packaging.requirements import Requirement
 from tests.integration.samples import RULES, Tables, beside, candidate, locked, solution
 
-from accel_env.lock.checks import broken_rules, needed_but_unpicked
+from accel_env.errors import ClosureError
+from accel_env.lock.checks import broken_rules, misplaced, refuse_asks, refuse_stub, unpicked
 from accel_env.lock.rules import load_rules
-from accel_env.matrix.types import KnownConflict
-from accel_env.model import LockedFile, Need, Subject
+from accel_env.matrix.types import Absent, KnownConflict
+from accel_env.model import Ask, LockedFile, Need, Solution, Subject
 
 TORCH = candidate("torch", "2.14.1", "cu126", "house:cu126", stack="cuda-12.6")
 
 
 def broken(*files: LockedFile, stack: str = "cuda-12.6", tables: Tables | None = None) -> tuple[str, ...]:
-    return broken_rules(solution(TORCH, stack=stack), files, tables or Tables(), RULES)
+    found = solution(TORCH, stack=stack)
+    return (*misplaced(found, files, Tables(), RULES), *broken_rules(found, files, tables or Tables(), RULES))
 
 
 def test_two_owners_of_one_import_name() -> None:
@@ -43,9 +48,31 @@ def test_no_alarm_without_reason() -> None:
     assert broken(locked("rocm", "7.14.0", "house:rocm"), stack="rocm-7.14") == ()
 
 
-def test_a_stranger_under_a_stacks_name() -> None:
-    assert "a placeholder" in broken(locked("rocm", "0.1.0"), stack="rocm-7.14")[0]
-    assert "a placeholder" in broken(locked("rocm-sdk-core", "0.0.1.dev0"), stack="cpu")[0]
+@pytest.mark.parametrize("name", ["rocm", "rocm-sdk-core"])
+def test_a_stub_is_refused_by_name_and_the_real_one_named(name: str) -> None:
+    with pytest.raises(ClosureError, match=f"{name} cannot come from PyPI: a placeholder") as caught:
+        refuse_stub(name, Tables(), RULES)
+    assert caught.value.hint == "the house has it" and caught.value.context == ("vendor: source of closure:b",)
+    refuse_stub("rocm-smi-tools", Tables(), RULES)
+    with pytest.raises(ClosureError, match=name):
+        refuse_asks(solution(outside=("einops", name)), Tables(), RULES)
+
+
+def ask(text: str) -> Solution:
+    requirement = Requirement(text)
+    return replace(solution(), outside=(Ask(requirement.name, str(requirement.specifier), text=text),))
+
+
+@pytest.mark.parametrize("text", ["torch-npu", "torch_npu", "torch-npu>=2.9", "torch-npu==2.9.*", "torch-npu>=2.9,==2.9.0", "torch-npu~=2.9.0"])
+def test_a_version_that_must_not_float(text: str) -> None:
+    with pytest.raises(ClosureError) as caught:
+        refuse_asks(ask(text), Tables(), RULES)
+    assert caught.value.reference == "floating-version" and text in caught.value.message and "==" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["torch-npu==2.9.0.post2", "torch-npu===2.9.0", "torch-npux"])
+def test_a_version_that_stands(text: str) -> None:
+    refuse_asks(ask(text), Tables(), RULES)
 
 
 def test_one_cuda_major_and_torchs_own() -> None:
@@ -89,7 +116,26 @@ def test_a_modelled_package_whose_build_matters_goes_back_to_the_solver() -> Non
         }
     )
     names = ["TorchVision", "torchcodec", "kernels", "numpy", "elsewhere", "torch", "tqdm"]
-    assert needed_but_unpicked(solution(TORCH), names, tables) == ("kernels", "torchcodec", "torchvision")
+    assert unpicked(solution(TORCH), names, tables) == (("kernels", "torchcodec", "torchvision"), ())
+    # what the index's torch asks for may not be what the stack's asks for
+    assert unpicked(solution(), names, tables) == (("torch",), ())
+
+
+def test_a_compiler_without_a_build_for_the_stack_stays_as_the_index_has_it() -> None:
+    soft = Need(Subject.ARCH, "f:x", values=("sm_80",), soft=True)
+    linked = Need(Subject.TORCH, "f:x", ">=2")
+    tables = Tables(
+        builds={
+            "torch": (TORCH,),
+            "triton": (candidate("triton", "3.8.0", stack="cuda", needs=(soft,)),),
+            "kernels": (candidate("kernels", "1", stack="cuda", needs=(linked,)),),
+        },
+        absent={"triton": (Absent("rocm", "another owns it", "f:x"),)},
+    )
+    names = ["triton", "kernels"]
+    assert unpicked(solution(TORCH, stack="cpu"), names, tables) == (("kernels",), ("triton",))
+    assert unpicked(solution(TORCH), names, tables) == (("kernels", "triton"), ())
+    assert unpicked(solution(TORCH, stack="rocm-7.2"), names, tables) == (("kernels", "triton"), ())
 
 
 class Document:
@@ -108,17 +154,23 @@ def test_rules_are_read_and_faults_named() -> None:
     from accel_env.errors import InputError
 
     rule = {"stacks": ["rocm"], "names": ["nvidia-*"], "why": "no", "fact": "a"}
-    rules = load_rules(Document({"forbid": [rule], "strangers": [{"names": ["rocm"], "why": "no", "fact": "x:b"}]}))
-    assert [(item.stacks, item.fact) for item in rules.forbid] == [(("rocm",), "closure:a"), ((), "x:b")]
+    stub = {"names": ["rocm"], "why": "no", "real": "there", "fact": "x:b"}
+    rules = load_rules(
+        Document(
+            {
+                "forbid": [rule],
+                "stubs": [stub],
+                "exact": [{"names": ["a"], "why": "no", "fact": "c"}],
+                "stands_for": [{"names": ["b"], "provides": "c", "why": "so", "fact": "d"}],
+                "os_floors": [{"platform": "macos_aarch64", "os": "macOS", "release": "14.0", "fact": "e"}],
+            }
+        )
+    )
+    assert rules.forbid[0].fact == "closure:a" and rules.stubs[0].fact == "x:b" and rules.stubs[0].real == "there"
+    assert (rules.exact[0].names, rules.stands_for[0].provides, rules.os_floors[0].release) == (("a",), "c", "14.0")
     assert load_rules(Document({})) == type(rules)()
     with pytest.raises(InputError) as caught:
-        load_rules(Document({"forbid": [{**rule, "name": "y"}], "majors": [{"stack": 3, "why": "x", "fact": "a"}]}))
+        load_rules(Document({"forbid": [{**rule, "name": "y"}], "majors": [{"stack": 3, "why": "x", "fact": "a"}], "stubs": [rule]}))
     assert "closure.yaml: forbid[0].name: unknown key" in caught.value.message
     assert "majors[0].stack" in caught.value.context[0]
-
-
-def test_a_package_that_names_a_major_without_being_linked_to_it_tells_none() -> None:
-    row = {"stack": "cuda", "suffixed": ["nvidia-*-cu{major}"], "except": ["nvidia-compiler-*"], "why": "no", "fact": "a"}
-    (rule,) = load_rules(Document({"majors": [row]})).majors
-    assert rule.major_of("nvidia-cudnn-cu13", "9.1") == "13"
-    assert rule.major_of("nvidia-compiler-libs-cu12", "4.8") == ""
+    assert any("stubs[0]" in line and "real" in line for line in caught.value.context)

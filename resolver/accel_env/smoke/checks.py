@@ -10,7 +10,7 @@ import os
 import sys
 
 # In the order of their imports.
-PARTS = ("verdict", "elf", "installed", "static", "packages", "imports", "quant", "device", "kernels", "runner")
+PARTS = ("verdict", "elf", "installed", "folders", "static", "packages", "imports", "quant", "device", "kernels", "runner")
 HEAD = '''#!/usr/bin/env python3
 """Whether this Python environment works: python3 checks.py --help. Put together by accel-env; do not edit."""
 

@@ -63,9 +63,10 @@ def _claimed(module: str) -> bool:
 
 def requirements(context: Context) -> Answer:
     """What each package requires is installed in a version that it allows: what `pip check` says."""
-    parse = _parser()
     here, problems, count = versions(), [], 0
-    for distribution in distributions():
+    installed = distributions()  # before the parser, which may look elsewhere
+    parse = _parser()
+    for distribution in installed:
         for text in distribution.requires or ():
             found = parse(text)
             if found.marker is not None and not found.marker.evaluate({"extra": ""}):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from accel_env.smoke.elf import Elf, Library, read_library
+from accel_env.smoke.folders import system_folders
 from accel_env.smoke.installed import distributions, name_of, native_files, normal, shown
 from accel_env.smoke.verdict import DRIVER_LIBRARIES, Answer, Context, FailedError, SkippedError, some
 
@@ -21,13 +20,15 @@ _ARCHS = re.compile(rb"(?:(?:sm_|compute_|gfx)[0-9a-f]{2,6}[ ;,]){1,99}(?:sm_|co
 
 class Stock(NamedTuple):
     """Every native library. `names`: the paths behind a name; `owners`: the distribution of a path; `near`: the distributions
-    whose libraries those of a distribution find loaded; `loaded`: the paths that some import loads."""
+    whose libraries those of a distribution find loaded; `loaded`: the paths that some import loads; `counted`: those among them
+    that the plan counts on."""
 
     libraries: dict[str, Library]
     names: dict[str, list[str]]
     owners: dict[str, str]
     near: dict[str, set[str]]
     loaded: set[str]
+    counted: set[str]
 
     def brings(self, path: str, name: str) -> list[str]:
         """The paths by which packages bring the library `name` to the library at `path`."""
@@ -49,9 +50,10 @@ def take_stock(expect: dict[str, Any]) -> Stock:
                     names.setdefault(name, []).append(path)
     if not libraries:
         raise SkippedError("no package with a native library is installed")
-    stock = Stock(libraries, names, owners, _near(), set())
-    counted = tuple(expect.get("libraries", ()))
-    waiting = [path for path, library in libraries.items() if library.module or (counted and path.endswith(counted))]
+    endings = tuple(expect.get("libraries", ()))
+    counted = {path for path in libraries if endings and path.endswith(endings)}
+    stock = Stock(libraries, names, owners, _near(), set(), counted)
+    waiting = [path for path, library in libraries.items() if library.module or path in counted]
     while waiting:
         path = waiting.pop()
         if path not in stock.loaded:
@@ -73,37 +75,6 @@ def _near() -> dict[str, set[str]]:
             torch.add(name)
             waiting += requires[name]
     return {name: {name, *names, *torch} for name, names in requires.items()}
-
-
-def system_folders() -> list[str]:
-    """Where the loader looks for the libraries of the system."""
-    folders = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
-    folders += _configured("/etc/ld.so.conf", set())
-    triplet = sysconfig.get_config_var("MULTIARCH")
-    for base in ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"):
-        folders += [base] + ([os.path.join(base, triplet)] if triplet else [])
-    return [*folders, str(sysconfig.get_config_var("LIBDIR") or "")]
-
-
-def _configured(path: str, seen: set[str]) -> list[str]:
-    """The folders that a file for the loader names, included files too."""
-    found: list[str] = []
-    if path in seen:
-        return found
-    seen.add(path)
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            lines = [line.partition("#")[0].strip() for line in stream]
-    except OSError:
-        return found
-    for line in lines:
-        if line.startswith("include"):
-            for pattern in line.split()[1:]:
-                for inner in sorted(glob.glob(os.path.join(os.path.dirname(path), pattern))):
-                    found += _configured(inner, seen)
-        elif line:
-            found.append(line)
-    return found
 
 
 def _resolved(name: str, library: Library, stock: Stock, folders: Iterable[str]) -> bool:
@@ -140,16 +111,15 @@ def needed(context: Context) -> Answer:
 
 
 def _decisive(wrong: Iterable[str], among: Iterable[str], stock: Stock) -> list[str]:
-    """The paths whose fault matters. Libraries that an import loads must be right, of those that differ by a number alone one
-    (`ops4.so`, `ops5.so` for releases of something else); of those that are opened on demand, one per folder."""
+    """The paths whose fault matters. Libraries that the plan counts on must be right; of those that an import loads and that
+    differ by a number alone (`ops4.so`, `ops5.so` for releases of something else) one; of those opened on demand one a folder."""
     faulty = set(wrong)
     right = [path for path in among if path not in faulty]
     folders, families = {os.path.dirname(path) for path in right}, {_family(path) for path in right}
-    return [
-        path
-        for path in faulty
-        if (_family(path) not in families if path in stock.loaded else os.path.dirname(path) not in folders)
-    ]
+    optional = {
+        path for path in faulty if (_family(path) in families if path in stock.loaded else os.path.dirname(path) in folders)
+    }
+    return [path for path in faulty if path in stock.counted or path not in optional]
 
 
 def _family(path: str) -> str:
