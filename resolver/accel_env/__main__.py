@@ -1,6 +1,7 @@
 """`accel-env` and `python -m accel_env`: read the words, run the verb, word every failure, return the exit code."""
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,10 @@ BUG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141  # the last two as shells report SIG
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns its exit code and raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None or sys.stderr is None:
+        # closed by the caller (`>&-`): then nobody wants to read it
+        nowhere = io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8")
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     try:
         return _run(words)
     except AccelEnvError as error:

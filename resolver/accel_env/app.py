@@ -43,7 +43,10 @@ class Request:
 def matrix_of(overlays: tuple[str, ...] = ()) -> Matrix:
     """The matrix with a site's overlays."""
     from accel_env.matrix.load import open_matrix
+    from accel_env.system.files import check_file
 
+    for name in overlays:
+        check_file(name)
     return open_matrix(None, tuple(Path(name) for name in overlays))
 
 

@@ -150,7 +150,10 @@ def _scanned(name: str, matrix: Matrix) -> LogScan:
     import sys
 
     from accel_env.judge.signatures import scan_log
+    from accel_env.system.files import check_file
 
+    if name != "-":
+        check_file(name)
     return scan_log(sys.stdin if name == "-" else name, matrix)
 
 

@@ -82,10 +82,11 @@ def _text(name: str, system: System) -> str:
     for ends, hint in _OTHER_FILES:
         if name.lower().endswith(ends):
             raise InputError("not-requirements", f"-r reads requirements files, and {name} is none", hint=hint)
-    if name == "-":
-        from accel_env.system.files import read_text_file
+    from accel_env.system.files import check_file, read_text_file
 
+    if name == "-" or name.startswith("/dev/fd/"):
         return read_text_file(name)
+    check_file(name)
     text = system.read_text(name)
     if text is None:
         raise InputError("unreadable-file", f"cannot read the requirements file {name}",
@@ -135,8 +136,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         held += raw.rstrip("\\") if raw.rstrip().endswith("\\") else raw
         if raw.rstrip().endswith("\\"):
             continue
-        line = held.split(" #", 1)[0].strip()
-        line = line.split(" --hash", 1)[0].strip()
-        if line and not line.startswith("#"):
-            yield start, line
+        yield from ((start, line) for line in [_bare(held)] if line)
         held, start = "", 0
+    if _bare(held):  # a last line that promises another one
+        yield start, _bare(held)
+
+
+def _bare(line: str) -> str:
+    """A line without its comment and hashes."""
+    return "" if line.lstrip().startswith("#") else line.split(" #", 1)[0].split(" --hash", 1)[0].strip()

@@ -109,3 +109,16 @@ def test_nothing_in_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
     with pytest.raises(AccelEnvError, match="standard input"):
         read_asks((), ("-",), RealSystem())
+
+
+def test_a_last_line_that_promises_another_counts(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text("kernelc \\\n  # the end\ntorch \\")
+    assert [ask.name for ask in read_asks((), (str(path),), RealSystem())[0]] == ["kernelc", "torch"]
+
+
+def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from accel_env.cli.output import answer_text
+
+    answer_text(["for x\x1b[31m\x07 (sm_80)"])
+    assert capsys.readouterr().out == "for x?[31m? (sm_80)\n"

@@ -9,6 +9,7 @@ from typing import TextIO
 from accel_env.errors import AccelEnvError, ClosureError
 
 BOLD_RED, YELLOW, CYAN, END = "\033[1;31m", "\033[33m", "\033[36m", "\033[0m"
+CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 COLOURS = {"error:": BOLD_RED, "warning:": YELLOW, "hint:": CYAN, "next:": CYAN}
 
 
@@ -82,8 +83,10 @@ def _write(text: str) -> None:
 
 def _coloured(lines: Iterable[str], stream: TextIO) -> list[str]:
     """The lines, with the leading word of an error, warning or hint in colour on a terminal that wants it."""
+    # names come from drivers, files and logs: none of them may steer the terminal
+    lines = [line.translate(CONTROLS) for line in lines]
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
-        return list(lines)
+        return lines
     coloured = []
     for line in lines:
         word, blank, rest = line.partition(" ")

@@ -112,6 +112,8 @@ def _refusal(faults: Faults, contents: Mapping[str, bytes], root: str) -> InputE
     more = len(faults.items) - len(listed)
     lines = [str(fault) for fault in listed] + ([f"and {more} more"] if more else [])
     first = listed[0]
+    if len(listed) == 1:
+        lines = []
     place = f"{first.file}, {first.path}" if first.path else first.file
     message = (f"{place}: {first.message}" if len(faults.items) == 1
                else f"{len(faults.items)} faults in the matrix, the first in {place}")

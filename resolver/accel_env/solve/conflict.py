@@ -11,7 +11,7 @@ from accel_env.solve.field import Entry, Field, Link
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import cost, relaxations
 from accel_env.solve.verdict import SOURCE_RANK, Failure, Item
-from accel_env.solve.versions import allows, parse, split_stack
+from accel_env.solve.versions import parse, split_stack
 
 REASONS = 8
 RELAXATIONS = 6
@@ -134,7 +134,9 @@ def _static_reasons(field: Field, module: str, active: int, *, others: bool = Fa
 
 
 def _weight(entry: Entry, failure: Failure) -> int:
-    """What is surely so comes first; what is unknown, and which Pythons a build is for, last."""
+    """What is surely so comes first; what is unknown, which Pythons a build is for, and builds of other stacks, last."""
+    if any(other.need.subject is Subject.STACK for other in entry.verdict.failures):
+        return 3
     if failure.need.unknown or entry.candidate.rank >= SOURCE_RANK:
         return 2
     return int(failure.need.subject is Subject.PYTHON)

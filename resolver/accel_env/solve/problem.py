@@ -96,10 +96,10 @@ def _check_policy(policy: Policy, matrix: Matrix) -> None:
     if policy.stack:
         name, version = split_stack(policy.stack)
         stack = matrix.stacks().get(name)
-        if stack is None:
+        if stack is None or policy.stack.endswith("-"):
             raise UsageError(
                 "unknown-stack",
-                f"--stack {policy.stack}: there is no stack {name!r}",
+                f"--stack {policy.stack}: there is no stack {policy.stack!r}",
                 hint=f"one of: {', '.join(matrix.stacks())}",
             )
         releases = [r.version for r in stack.releases]

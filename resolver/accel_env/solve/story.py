@@ -145,7 +145,8 @@ def _sum_up(problem: Problem, matrix: Matrix, matching: list[Entry], text: str, 
     )
     if any(e.candidate.label == taken for e in live):
         return f"nothing rules it out: {taken} is the answer"
-    return f"nothing rules out {live[0].candidate.label}; {taken} comes first by the order of preference{_why_later(live[0], result)}"
+    why = _why_later(live[0], result)
+    return f"nothing rules out {live[0].candidate.label}; {taken} comes first by the order of preference{why}"
 
 
 def _why_later(entry: Entry, result: Solution) -> str:

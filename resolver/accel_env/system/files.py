@@ -6,13 +6,34 @@ from collections.abc import Mapping
 
 from accel_env.errors import InputError, UsageError
 
+_FROM_SHELL = ("/dev/fd/", "/dev/stdin", "/proc/")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+def check_file(path: str | Path) -> None:
+    """Refuse what is there and is no file: a device never ends, and a pipe that nobody fills never answers.
+
+    What the shell puts in place of a file (`<(...)`, /dev/stdin) passes. Raises InputError that names it.
+    """
+    import stat
+
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # opening it says it better
+    if stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and str(path).startswith(_FROM_SHELL)):
+        return
+    kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    what = next((word for test, word in kinds if test(mode)), "a device")
+    raise InputError("file-unreadable", f"{path} cannot be read: it is {what}", hint="name a file")
+
+
 def read_file(path: str | Path) -> str:
     """The UTF-8 text of a file. Raises InputError that names it."""
+    check_file(path)
     try:
         with open(path, encoding="utf-8") as stream:
             return stream.read()
@@ -30,6 +51,7 @@ def read_text_file(path: str) -> str:
         if path == "-":
             data = sys.stdin.buffer.read()
         else:
+            check_file(path)
             with open(path, "rb") as stream:
                 data = stream.read()
     except (OSError, ValueError) as error:
@@ -45,7 +67,9 @@ def check_folder(path: str | Path) -> None:
         raise UsageError("cannot-write", f"{path} is no folder", hint="name a folder after -o; it is made when it is missing")
     while not os.path.exists(target):
         target = os.path.dirname(target)
-    if not os.path.isdir(target) or not os.access(target, os.W_OK | os.X_OK):
+    if not os.path.isdir(target):
+        raise UsageError("cannot-write", f"{path} cannot be written: {target} is a file", hint="name another folder after -o")
+    if not os.access(target, os.W_OK | os.X_OK):
         why = f"{path} cannot be written: no permission in {target}"
         raise UsageError("cannot-write", why, hint="name another folder after -o")
 
