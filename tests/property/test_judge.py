@@ -155,7 +155,7 @@ def applied(scene: Scene, fix: Fix) -> list[Environment]:
         return [variables] if variables else []
     if fix.do.startswith("remove"):
         return [replace(scene.environment, installed=tuple(r for r in scene.environment.installed if r.name != fix.name))]
-    if fix.do.startswith("together"):
+    if fix.do.startswith(("together", "what the solver picks")):
         changed = scene.environment
         pattern = r"([a-z][\w-]*) ?(?:==)?(\d[\w.]*)(?:\+([\w.]+))?"
         for name, version, label in re.findall(pattern, f"{fix.name} {fix.spec} {fix.do}"):

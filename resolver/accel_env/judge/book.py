@@ -42,6 +42,7 @@ class Book:
     arm: tuple[str, ...]
     vendor_signs: Mapping[str, str]
     plugins: tuple[str, ...]
+    accelerated: frozenset[str]
     pairs: frozenset[str]
     pins: frozenset[str]
     distributions: tuple[Distribution, ...]
@@ -156,6 +157,7 @@ def _words(row: Row) -> dict[str, Any]:
         "arm": row.texts("arm"),
         "vendor_signs": row.pairs("vendor_signs"),
         "plugins": row.texts("plugins"),
+        "accelerated": frozenset(row.texts("accelerated")),
         "pairs": frozenset(row.texts("pairs")),
         "pins": frozenset(row.texts("pins")),
     }

@@ -10,10 +10,11 @@ from accel_env.judge.clue_arch import failing_torch
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import arch_fixes
 from accel_env.judge.fixes import torch_fixes, unique
+from accel_env.judge.live import Keep
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.model import Because
 from accel_env.solve.explain import need_text
-from accel_env.solve.versions import allows, split_stack
+from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
@@ -41,8 +42,16 @@ def amd(scene: Scene, clue: Clue) -> Finding:
         reasons.append(scene.because("arch", message, failed[0].need.fact))
     fixes = [*fixes_first, *arch_fixes(scene, "torch" if rule == "gfx-not-in-wheel" else component)]
     if scene.torch() is not None or rule == "gfx-not-in-wheel":
-        fixes = [*torch_fixes(scene), *fixes]
+        fixes = [*torch_fixes(scene, _older_rocm(scene) if clue.facts.get("symptom") == "rocblas-no-kernels" else None), *fixes]
     return Finding(rule, component, "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
+
+
+def _older_rocm(scene: Scene) -> Keep | None:
+    """Libraries lose old devices as they go on: where one has lost the device, look at builds for an older ROCm."""
+    have = hip_of(scene.torch_label())
+    if not have:
+        return None
+    return lambda torch: bool(hip_of(torch.build)) and parse(hip_of(torch.build)) < parse(have)
 
 
 def _amd_rule(scene: Scene, clue: Clue) -> tuple[str, str]:

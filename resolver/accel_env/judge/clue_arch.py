@@ -40,7 +40,7 @@ def nvidia(scene: Scene, clue: Clue) -> Finding | None:
     if failed is None and said is None and _has_native(scene):
         message = f"the text says that code for {scene.named()} is missing; torch has it, so another compiled package has not"
     if failed:
-        message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
+        message = scene.spoken(f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}", failed[0].candidate)
         reasons.append(scene.because("arch", message, failed[0].need.fact))
     elif bound := _toolkit_bound(scene):
         message = bound[0]
@@ -195,7 +195,7 @@ def toolchain(scene: Scene, clue: Clue) -> Finding:
     )
     first = _first_toolkit(scene, arch)
     fixes = list(_compiling_torch(scene, arch)) if "triton" in clue.component or "ptxas" in clue.component else []
-    if first:
+    if first and not fixes:
         fixes.append(Fix("toolchain", "cuda-toolkit", f">={first}", do=f"the first toolkit that knows {arch}"))
         fixes.append(Fix("image", do=f"an image of CUDA {first} or newer"))
     return Finding(clue.rule, clue.component, clue.severity, base.message, base.because, unique((*fixes, *clue.fixes)))

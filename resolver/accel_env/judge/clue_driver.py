@@ -26,14 +26,16 @@ def too_old(scene: Scene, clue: Clue) -> Finding:
     """The driver refuses the runtime of torch: which builds it refuses, and which it runs."""
     failed = _refused(scene)
     base = plain(scene, clue)
+    found = scene.possible("torch")
     reasons = [*base.because]
     message = f"the driver ({scene.driver.text or 'of this machine'}) is too old for the CUDA runtime of the installed build"
     if failed:
-        message = f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}"
+        message = scene.spoken(f"{need_text(failed[0].need, failed[0].candidate)}; {failed[0].met}", failed[0].candidate)
         reasons.append(scene.because("driver", message, failed[0].need.fact))
     fixes: list[Fix] = []
     if scene.driver.text:
-        fixes += torch_fixes(scene, None if failed else lambda torch: _in_full(scene, torch), limit=3)
+        keep = None if failed or found is None or not found.candidates else lambda torch: _in_full(scene, torch)
+        fixes += torch_fixes(scene, keep, limit=3)
         fixes += old_builds(scene)
     fixes += driver_fix(scene, failed) if failed else [_runtime_driver(scene)]
     return Finding(clue.rule, clue.component, clue.severity, message, tuple(reasons), unique((*fixes, *clue.fixes)))

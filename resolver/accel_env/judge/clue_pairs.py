@@ -72,15 +72,19 @@ def abi(scene: Scene, clue: Clue) -> Finding:
 def _built(scene: Scene, clue: Clue) -> tuple[str, str]:
     """(range of torch, label) that the extension was built for: by the text, else by what is written behind its name."""
     spec, _, label = clue.facts.get("torch_built", "").partition("+")
-    if spec and valid_specifier(spec):
-        return spec, label
     row = scene.row(clue.component)
-    version, label = built_for(row.text) if row else ("", "")
-    return (f"=={version}" if version else ""), label
+    version, named = built_for(row.text) if row else ("", "")
+    if version and (not spec or not valid_specifier(spec) or allows(spec, version)):
+        return f"=={version}", label or named
+    return (spec, label) if spec and valid_specifier(spec) else ("", named)
 
 
 def _torch_of(scene: Scene, spec: str, label: str, cxx11: str) -> list[Fix]:
+    row = scene.torch()
+
     def fits(torch: Candidate) -> bool:
+        if row is not None and row.version and parse(row.version) == parse(torch.version) and row.local in ("", torch.build):
+            return False  # the one that lacks the symbol
         provided = dict(torch.provides).get("cxx11abi", "")
         return (not spec or allows(spec, torch.version)) and (not label or torch.build == label) and cxx11 in ("", provided)
 
@@ -176,8 +180,8 @@ def pair(scene: Scene, clue: Clue) -> Finding:
     fixes: list[Fix] = []
     with scene.as_index():
         if name in scene.matrix.package_names():
-            fixes += [*_wanted_by_torch(scene, name), *fitting_fixes(scene, name)]
-            fixes += keep_torch_of(scene, name, limit=2) or keep_torch_beside(scene, name, 2)
+            fixes += [*_wanted_by_torch(scene, name), *fitting_fixes(scene, name, soft=True)]
+            fixes += keep_torch_of(scene, name, limit=2, soft=True) or keep_torch_beside(scene, name, 2)
         more = tuple(need_reasons(scene, name)) or tuple(_torch_reasons(scene, name))
     return completed(scene, clue, [*fixes, *scene.book.recipe(name)], more=more)
 

@@ -18,7 +18,7 @@ from accel_env.model import Candidate, Subject
 from accel_env.solve.field import satisfies
 from accel_env.solve.problem import normalise
 from accel_env.solve.verdict import SOURCE_RANK
-from accel_env.solve.versions import allows, parse, valid_specifier
+from accel_env.solve.versions import allows, parse, split_stack, valid_specifier
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
@@ -106,7 +106,8 @@ def keep_torch_of_wheels(scene: Scene, wheels: list[Candidate]) -> list[Fix]:
 
 def _by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
     """A local label: its build lies on an index of its own, or on none."""
-    if not row.local or row.name not in scene.matrix.package_names():
+    asked = row.wanted and ("+" in clue.facts.get("wanted", "") or "+" in row.text)
+    if not row.local or not asked or row.name not in scene.matrix.package_names():
         return None
     base = plain(scene, clue)
     every = scene.matrix.candidates(row.name, scene.host.platform)
@@ -116,6 +117,8 @@ def _by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
         if failing(scene, mine, wanted=True):
             return None
         index = next((c.index for c in mine if c.index not in ("pypi", "image")), "")
+        if not index:
+            return None
         url = scene.matrix.index_url(index) if index else ""
         label = f"{row.name} {row.version}+{row.local}"
         fix = Fix(
@@ -151,6 +154,8 @@ def _by_needs(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
     mine = [c for c in every if _meant(row, c)]
     if not mine:
         return _elsewhere(scene, clue, row) if row.name in scene.matrix.package_names() else None
+    stacks = scene.stacks() or {"cuda", "cpu"}
+    mine = [c for c in mine if not c.stack or split_stack(c.stack)[0] in stacks] or mine
     plain_rows = [c for c in mine if not c.stack or c.index == "pypi"] or mine
     rows = failing(scene, plain_rows, wanted=True)
     if not rows:

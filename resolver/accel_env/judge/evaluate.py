@@ -106,7 +106,7 @@ def _foreign(scene: Scene, found: Possible) -> Iterator[Finding]:
     here = scene.named() if scene.devices else "the accelerator here"
     if names == {"cpu"}:
         rule = "platform-no-wheel" if _lacks_wheel(scene, candidate) else "cpu-only-build"
-        text = f"{candidate.label} is a CPU build: it cannot use {here}"
+        text = scene.spoken(f"{candidate.label} is a CPU build: it cannot use {here}", candidate)
     elif not names & {scene.stack_name}:
         rule, text = "wrong-index", f"{candidate.label} is built for {' or '.join(sorted(names))}: it cannot use {here}"
     else:
@@ -160,7 +160,7 @@ def finding(scene: Scene, rows: Sequence[Failed], level: str) -> Finding:
     first = rows[0]
     subject, name = first.need.subject, first.candidate.name
     rule, component = _named(scene, first)
-    message = f"{need_text(first.need, first.candidate)}; {first.met}"
+    message = scene.spoken(f"{need_text(first.need, first.candidate)}; {first.met}", first.candidate)
     return Finding(rule, component, level, message, tuple(_reasons(scene, rows)), unique(_fixes(scene, name, subject, rows)))
 
 
@@ -187,7 +187,8 @@ def _reasons(scene: Scene, rows: Sequence[Failed]) -> Iterator[Because]:
     for row in rows:
         if row.need.fact not in seen and len(seen) < 3:
             seen[row.need.fact] = None
-            yield scene.because(row.need.subject.value, f"{need_text(row.need, row.candidate)}; {row.met}", row.need.fact)
+            text = scene.spoken(f"{need_text(row.need, row.candidate)}; {row.met}", row.candidate)
+            yield scene.because(row.need.subject.value, text, row.need.fact)
 
 
 def _fixes(scene: Scene, name: str, subject: Subject, rows: Sequence[Failed]) -> Iterator[Fix]:

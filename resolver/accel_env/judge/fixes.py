@@ -30,16 +30,12 @@ def torch_fixes(scene: Scene, keep: Keep | None = None, limit: int = 5) -> list[
 
 
 def _stacks(scene: Scene) -> set[str]:
-    """The stacks that a torch may be for: that of the devices, else that of the torch which is there, else CUDA."""
-    if scene.stack_name:
-        return {scene.stack_name}
-    found = scene.possible("torch")
-    here = {split_stack(c.stack)[0] for c in found.likely} - {"cpu", ""} if found else set()
-    return here or {"cuda"}
+    """The stacks that another torch may be for: those of the scene, CUDA where nothing tells."""
+    return scene.stacks() - {"cpu"} or {"cuda"}
 
 
-def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 3) -> list[Fix]:
-    """Releases of a package that fit the torch that is there, and this host."""
+def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 3, *, soft: bool = False) -> list[Fix]:
+    """Releases of a package that fit the torch that is there, and this host; `soft` needs count where somebody met one."""
     row = scene.row(name)
     version = row.version if row else ""
     found = scene.possible("torch")
@@ -53,7 +49,7 @@ def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int 
         stacks = {split_stack(t.stack)[0] for t in torches}
         if candidate.stack and split_stack(candidate.stack)[0] not in stacks:
             return False
-        return any(_beside(scene, candidate, torch) for torch in torches)
+        return any(_beside(candidate, torch, soft=soft) for torch in torches)
 
     chosen = live(scene, name, fits)
     best = min((c.rank for c in chosen), default=0)
@@ -61,10 +57,10 @@ def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int 
     return [package_fix(scene, name, run, "") for run in picked]
 
 
-def _beside(scene: Scene, candidate: Candidate, torch: Candidate) -> bool:
+def _beside(candidate: Candidate, torch: Candidate, *, soft: bool = False) -> bool:
     """True when a build and a torch meet each other's needs."""
     for need in candidate.needs:
-        if need.soft or need.unknown:
+        if (need.soft and not soft) or need.unknown:
             continue
         if need.subject is Subject.TORCH and not satisfies(torch, need):
             return False
@@ -77,11 +73,11 @@ def _beside(scene: Scene, candidate: Candidate, torch: Candidate) -> bool:
     )
 
 
-def keep_torch_of(scene: Scene, name: str, limit: int = 4) -> list[Fix]:
+def keep_torch_of(scene: Scene, name: str, limit: int = 4, *, soft: bool = False) -> list[Fix]:
     """Builds of torch that the installed release of a package fits."""
     found = scene.possible(name)
     mine = found.likely if found else ()
-    return torch_fixes(scene, lambda torch: any(_beside(scene, c, torch) for c in mine), limit) if mine else []
+    return torch_fixes(scene, lambda torch: any(_beside(c, torch, soft=soft) for c in mine), limit) if mine else []
 
 
 def driver_fix(scene: Scene, failures: Iterable[Failed]) -> list[Fix]:
@@ -98,10 +94,18 @@ def unique(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
     """Each fix once; of two that say the same the one that says more."""
     found: dict[tuple[object, ...], Fix] = {}
     for fix in fixes:
-        key = (fix.kind, fix.name, fix.spec, fix.build, tuple(sorted(fix.set.items())), fix.unset, fix.do if not fix.name else "")
-        found.setdefault(key, fix)
+        found.setdefault(_key(fix), fix)
     rows = list(found.values())
     return tuple(fix for fix in rows if not _vaguer(fix, rows))
+
+
+def _key(fix: Fix) -> tuple[object, ...]:
+    """What makes two fixes one: of images, devices and own builds one is enough, of variables one a name."""
+    if fix.kind in ("image", "hardware", "build"):
+        return fix.kind, fix.name if fix.kind == "build" else ""
+    if fix.kind == "env":
+        return fix.kind, tuple(sorted(fix.set)), fix.unset
+    return fix.kind, fix.name, fix.spec, fix.build, fix.do if not fix.name else ""
 
 
 def _vaguer(fix: Fix, rows: list[Fix]) -> bool:

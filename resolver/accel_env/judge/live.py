@@ -15,6 +15,7 @@ from accel_env.solve.versions import parse, split_stack
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
 
+_LINUX = "linux_x86_64"
 Keep = Callable[[Candidate], bool]
 
 
@@ -45,8 +46,13 @@ def live(scene: Scene, name: str, keep: Keep | None = None) -> list[Candidate]:
     rows: list[Candidate] = []
     if scene.bare:
         return rows
+    stacks = scene.stacks() if name != "torch" else set()
     for candidate in scene.matrix.candidates(name, scene.host.platform):
         if candidate.rank >= SOURCE_RANK or (keep is not None and not keep(candidate)) or _doubtful(candidate):
+            continue
+        if candidate.stack and stacks and split_stack(candidate.stack)[0] not in stacks:
+            continue
+        if scene.arch and _unlisted(scene, candidate):
             continue
         if not scene.failures(candidate, wanted=True):
             rows.append(candidate)
@@ -56,6 +62,22 @@ def live(scene: Scene, name: str, keep: Keep | None = None) -> list[Candidate]:
 def _doubtful(candidate: Candidate) -> bool:
     """True for a build whose very existence nobody has published."""
     return any(need.unknown and need.subject is Subject.PACKAGE and need.name == candidate.name for need in candidate.needs)
+
+
+def _unlisted(scene: Scene, candidate: Candidate) -> bool:
+    """True where nobody has published the architectures of a build, and those of the same build for Linux do not speak for it."""
+    if not unknown_arch(candidate):
+        return False
+    same = [
+        c for c in scene.matrix.candidates(candidate.name, _LINUX) if (c.version, c.build) == (candidate.version, candidate.build)
+    ]
+    listed = [c for c in same if not unknown_arch(c)]
+    return not any(not scene.lacks_code(c) for c in listed)
+
+
+def unknown_arch(candidate: Candidate) -> bool:
+    """True where nobody has published what devices a build has code for."""
+    return any(need.unknown and need.subject is Subject.ARCH for need in candidate.needs)
 
 
 def runs(scene: Scene, name: str, chosen: Iterable[Candidate]) -> list[Run]:
@@ -109,10 +131,12 @@ def choose(found: Sequence[Run], version: str, label: str, limit: int = 5) -> li
     newest = sorted(found, key=lambda run: (parse(run.versions[-1]), -_distance(run.label, label)), reverse=True)
     near = sorted(found, key=lambda run: (_distance(run.label, label), -parse(run.versions[-1]).release[0]))
     oldest = sorted(found, key=lambda run: (parse(run.versions[0]), _order(run.stack)))
+    widest = sorted(found, key=lambda run: -len(run.versions)) if not version else []
     order = [
         *here[:2],
         *same[:2],
         *above[:1],
+        *widest[:2],
         *newest[:1],
         *(near[:2] if label else []),
         *(oldest[:1] if not version else []),

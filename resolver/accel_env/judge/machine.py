@@ -55,12 +55,16 @@ def devices_of(rows: Iterable[str | Mapping[str, Any]], matrix: Matrix) -> tuple
     for row in rows:
         said = {"name": row} if isinstance(row, str) else {str(key): str(value) for key, value in row.items() if value}
         device = _device(said, matrix)
+        if not (device.vendor or device.name or device.arch):
+            continue
         found.setdefault((device.vendor, device.name, device.arch), device)
     return tuple(found.values())
 
 
 def _device(said: Mapping[str, str], matrix: Matrix) -> Device:
-    name = re.sub(r"\s*\(\d+x\)|\s*\bx ?\d+$", "", said.get("name", "")).strip()
+    name = re.sub(r"\s*\(\d+x\)|\s*\bx ?\d+$|\s*\((?:sm_|gfx)\w+\)", "", said.get("name", "")).strip()
+    if name.lower().startswith("unknown"):
+        name = ""
     arch = said.get("arch", "").strip()
     row = _row(name, said, matrix)
     vendor, target = _target(arch, row, matrix)

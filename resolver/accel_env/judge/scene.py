@@ -127,8 +127,23 @@ class Scene:
         """The builds that a package can be; None where nothing is known about them."""
         if name not in self._possible:
             row = self.row(name)
-            self._possible[name] = possible(self._vendored(row), self.matrix, self.host.platform) if row else None
+            found = possible(self._vendored(row), self.matrix, self.host.platform) if row else None
+            self._possible[name] = self._accelerated(found) if name == "torch" and found else found
         return self._possible[name]
+
+    def _accelerated(self, found: Possible) -> Possible:
+        """A text that only an accelerated torch prints rules the CPU builds out."""
+        if found.labelled or not any(clue.rule in self.book.accelerated for clue in self.clues):
+            return found
+        kept = tuple(c for c in found.candidates if split_stack(c.stack)[0] != "cpu")
+        return replace(found, candidates=kept, default=tuple(c for c in found.default if c in kept)) if kept else found
+
+    def stacks(self) -> set[str]:
+        """The stacks that builds may be for: that of the devices, else that of the torch which is there; empty: any."""
+        if self.stack_name:
+            return {self.stack_name}
+        found = self.possible("torch")
+        return {split_stack(c.stack)[0] for c in found.likely} - {""} if found else set()
 
     def _vendored(self, row: Installed) -> Installed:
         """A torch without label inside a vendor's image is the vendor's."""
@@ -194,6 +209,11 @@ class Scene:
             rows += self._python_failures(candidate)
         return rows
 
+    def lacks_code(self, candidate: Candidate) -> bool:
+        """True where a build, maybe of another platform, has no code for the devices here."""
+        verdict = self.ground(split_stack(candidate.stack)[0] or self.stack_name).judge(candidate)
+        return any(f.need.subject is Subject.ARCH for f in verdict.failures)
+
     def _python_failures(self, candidate: Candidate) -> Iterator[Failed]:
         from accel_env.solve.versions import tag_fits
 
@@ -253,6 +273,14 @@ class Scene:
         return f"gfx{parts[1]}{int(parts[2]):x}{int(parts[3]):x}" if parts else ""
 
     # --- words --------------------------------------------------------------------------------------------------------
+
+    def spoken(self, text: str, candidate: Candidate) -> str:
+        """A sentence about a build; where only its label is known it names no version."""
+        row = self.row(candidate.name)
+        if row is None or row.version or row.spec:
+            return text
+        label = row.local or candidate.build
+        return text.replace(candidate.label, f"{candidate.name} ({label} build)" if label else candidate.name, 1)
 
     def because(self, need: str, text: str, fact: str) -> Because:
         """A reason with its fact."""

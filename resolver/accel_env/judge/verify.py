@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from accel_env.judge.evaluate import host_findings
+from accel_env.judge.live import unknown_arch
 from accel_env.judge.machinery import machine_findings
 from accel_env.judge.pairs import pair_findings
-from accel_env.judge.scene import Scene
+from accel_env.judge.scene import OVERRIDE, Scene
 from accel_env.judge.types import Environment, Finding, Fix, Installed
 from accel_env.model import Candidate
 from accel_env.solve.verdict import SOURCE_RANK
-from accel_env.solve.versions import allows, parse
+from accel_env.solve.versions import allows, parse, split_stack
 
 TRIED = 6
 COMPANIONS = 4
@@ -29,6 +30,8 @@ def _tried(fix: Fix, scene: Scene) -> Fix:
     found = scene.possible("torch")
     if fix.kind in ("env", "driver") and (found is None or not found.candidates):
         return fix  # nothing there that the needs could speak of
+    if fix.kind == "env" and OVERRIDE not in (*fix.set, *fix.unset):
+        return fix
     if fix.kind == "env":
         changed = with_variables(scene.environment, fix)
         return replace(fix, verified=changed is not None and clean(changed, scene))
@@ -44,7 +47,7 @@ def _package(fix: Fix, scene: Scene) -> Fix:
         changed = replace(scene.environment, installed=tuple(r for r in scene.environment.installed if r.name != fix.name))
         return replace(fix, verified=clean(changed, scene))
     meant = releases(fix, scene)
-    if not meant:
+    if not meant or not (fix.spec or fix.build) or (scene.arch and any(unknown_arch(c) for c in meant)):
         return fix
     if all(clean(with_package(scene.environment, fix, c), scene) for c in meant):
         return replace(fix, verified=True)
@@ -91,7 +94,7 @@ def _joined(fix: Fix, nearest: Candidate, along: dict[str, tuple[str, str]]) -> 
         pins = " ".join(f'"{name}=={version}"' for name, (version, _) in {fix.name: (nearest.version, ""), **along}.items())
         _, _, tail = command.partition(" --")
         command = f"pip install {pins}" + (f" --{tail}" if tail else "")
-    return replace(fix, spec=spec, do=f"together with {words}", command=command, verified=True)
+    return replace(fix, spec=spec, do=f"together with {words}" if words else fix.do, command=command, verified=True)
 
 
 def _place(version: str) -> int:
@@ -103,7 +106,10 @@ def _place(version: str) -> int:
 def releases(fix: Fix, scene: Scene) -> list[Candidate]:
     """The published builds that a package fix allows here, the newest first, one per release."""
     found: dict[str, Candidate] = {}
+    stacks = scene.stacks() if fix.name != "torch" else set()
     for candidate in scene.matrix.candidates(fix.name, scene.host.platform):
+        if candidate.stack and stacks and split_stack(candidate.stack)[0] not in stacks:
+            continue
         labelled = not fix.build or candidate.build == fix.build
         if labelled and candidate.rank < SOURCE_RANK and allows(fix.spec, candidate.version):
             found.setdefault(candidate.version, candidate)
