@@ -31,7 +31,7 @@ def plan(result: Solution | Conflict, matrix: Matrix) -> Json:
 def host(value: Host, devices: Iterable[Device]) -> Json:
     """The host part: what the plan was made for."""
     row: Json = {"os": value.os, "arch": value.arch}
-    if value.libc:
+    if value.libc and value.libc_family in ("", "glibc"):
         row["glibc"] = value.libc
     if value.kernel:
         row["kernel"] = value.kernel

@@ -54,9 +54,9 @@ def parse_ask(text: str, origin: str) -> Ask:
 
 def merge(asks: Iterable[Ask]) -> tuple[Ask, ...]:
     """The same asks without exact repetitions, in order."""
-    seen: dict[tuple[str, str, tuple[str, ...]], Ask] = {}
+    seen: dict[tuple[str, str, tuple[str, ...], str], Ask] = {}
     for ask in asks:
-        seen.setdefault((ask.name, ask.specifier, ask.extras), ask)
+        seen.setdefault((ask.name, ask.specifier, ask.extras, ask.marker), ask)
     return tuple(seen.values())
 
 
