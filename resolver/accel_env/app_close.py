@@ -10,6 +10,7 @@ from accel_env.errors import ClosureError, NoSolution
 from accel_env.model import Ask, Conflict, Lock, Nogood, Problem, Solution
 
 if TYPE_CHECKING:
+    from accel_env.lock.closer import Refusal
     from accel_env.matrix.load import Matrix
 
 Json = dict[str, Any]
@@ -50,47 +51,81 @@ def close_problem(
     offline: bool = False,
     hashed_only: bool = False,
 ) -> tuple[Lock, Json, tuple[str, ...]]:
-    """Solve and close in turn: a refusal of the closure becomes a nogood, a package it needs becomes an ask; at most ATTEMPTS.
+    """Solve and close in turn: a refusal of the closure becomes a nogood (at most ATTEMPTS), a package it needs becomes an ask.
 
     Gives the lock, the plan, and what the closure refused. `hashed_only`: a file of unknown hash is an error and no download.
     """
-    from accel_env.lock.close import LockOptions, close, cutoff
-    from accel_env.lock.closer import Refusal
+    from accel_env.lock.question import refuse_free_threaded
+    from accel_env.lock.stop import terminable
+
+    refuse_free_threaded(problem.policy.python)
+    attempt = _attempts(matrix, progress, offline, hashed_only)
+    refused: list[tuple[Refusal, Solution]] = []
+    added: list[str] = []
+    with terminable():
+        while len(refused) < ATTEMPTS:
+            result = _solve(problem, refused, matrix)
+            if isinstance(result, Conflict):
+                raise _refused(refused, matrix) if refused else _no_solution(plan_of(result, matrix, notes), added)
+            closed = attempt(result, not refused)
+            if isinstance(closed, Lock):
+                return closed, plan_of(result, matrix, notes), tuple(f"{_labels(s)} was refused: {r.reason}" for r, s in refused)
+            if closed.also and not set(closed.also) & set(added):
+                added += closed.also
+                progress(closed.reason)
+            elif closed.picks and not closed.also:
+                refused.append((closed, result))
+            else:
+                raise _refused([*refused, (closed, result)], matrix)
+            problem = _learn(problem, closed)
+    raise _refused(refused, matrix)
+
+
+def _attempts(
+    matrix: Matrix, progress: Callable[[str], None], offline: bool, hashed_only: bool
+) -> Callable[[Solution, bool], Lock | Refusal]:
+    """What closes over a solution; of the first refusal it wants to know what is behind it."""
+    from accel_env.lock.close import LockOptions, close, cutoff, look_into
     from accel_env.lock.rules import load_rules
     from accel_env.lock.uv import UvCloser
 
-    rules = load_rules(matrix)
-    closer = UvCloser(progress=progress)
+    rules, closer = load_rules(matrix), UvCloser(progress=progress)
     options = LockOptions(cutoff(matrix.version), offline, progress=progress)
-    told: list[str] = []
-    for _ in range(ATTEMPTS):
-        result = answer_of(problem, matrix)
-        if isinstance(result, Conflict):
-            raise _no_solution(plan_of(result, matrix, notes), told)
-        labels = ", ".join(p.candidate.label for p in result.picks)
-        _refuse_source(result)
-        last = result
-        if hashed_only and not result.lockable:
-            raise ClosureError("artifact-unhashed", f"not every file of {labels} has a known hash")
-        progress(f"closing over {labels}")
-        closed = close(result, matrix, rules, closer, options)
-        if not isinstance(closed, Refusal):
-            return closed, plan_of(result, matrix, notes), tuple(told)
-        if closed.reason in told or not (result.picks or closed.also):
-            raise _refused(closed.reason, result, matrix)
-        told.append(closed.reason)
-        problem = _learn(problem, closed)
-    raise _refused(told[-1], last, matrix)
+
+    def attempt(solution: Solution, first: bool) -> Lock | Refusal:
+        _refuse_unlockable(solution, hashed_only)
+        progress(f"closing over {_labels(solution)}")
+        closed = close(solution, matrix, rules, closer, options)
+        if isinstance(closed, Lock) or closed.also or not first:
+            return closed
+        return look_into(closed, solution, matrix, rules, closer, options)
+
+    return attempt
 
 
-def _learn(problem: Problem, refusal: Any) -> Problem:
+def _solve(problem: Problem, refused: list[tuple[Refusal, Solution]], matrix: Matrix) -> Solution | Conflict:
+    """The answer with a torch that the closure said it would take; where there is none, any that it has not refused yet."""
+    torch = refused[0][0].torch if refused else ""
+    if torch:
+        ask = Ask("torch", f"<={torch}", text=f"torch<={torch}", origin="taken by the closure")
+        result = answer_of(replace(problem, asks=(*problem.asks, ask)), matrix)
+        if isinstance(result, Solution):
+            return result
+    return answer_of(problem, matrix)
+
+
+def _learn(problem: Problem, refusal: Refusal) -> Problem:
     if refusal.also:
         asks = tuple(Ask(name, "", text=name, origin="needed by the closure") for name in refusal.also)
         return replace(problem, asks=problem.asks + asks)
     return replace(problem, nogoods=(*problem.nogoods, Nogood(refusal.picks, refusal.reason)))
 
 
-def _refuse_source(solution: Solution) -> None:
+def _labels(solution: Solution) -> str:
+    return ", ".join(pick.candidate.label for pick in solution.picks) or ", ".join(ask.name for ask in solution.outside)
+
+
+def _refuse_unlockable(solution: Solution, hashed_only: bool) -> None:
     """A source build has no file to lock: say so before the closure does in its own words."""
     from accel_env.solve.verdict import SOURCE_RANK
 
@@ -101,33 +136,54 @@ def _refuse_source(solution: Solution) -> None:
             f"{', '.join(built)} must be compiled: there is no file whose hash could be locked",
             hint="leave it out, or lock the rest without --source-builds and compile it in the image",
         )
+    if hashed_only and not solution.lockable:
+        raise ClosureError("artifact-unhashed", f"not every file of {_labels(solution)} has a known hash")
 
 
-def _refused(words: str, solution: Solution, matrix: Matrix) -> ClosureError:
-    """The closure's refusal; where packages outside the matrix were asked for, they are the first to look at."""
-    import difflib
+def _refused(refused: list[tuple[Refusal, Solution]], matrix: Matrix) -> ClosureError:
+    """The closure's first refusal, which is that of the best picks, in its own words, and where to look first."""
+    from accel_env.lock.answer import without_wheel
 
-    hint = "loosen one of the asks, or name an older torch"
-    if solution.outside:
-        names = [ask.name for ask in solution.outside]
-        near = [n for name in names for n in difflib.get_close_matches(name, sorted(matrix.package_names()), 1, 0.6)]
-        hint = f"look at {', '.join(names)} first, which the matrix does not know" + (
-            f"; did you mean {near[0]}?" if near else ""
-        )
+    refusal, solution = refused[0]
+    missing = without_wheel(refusal.reason)
+    message = f"the closure over {_labels(solution)} was refused"
+    if missing:
+        message += f": {', '.join(missing)} {'have' if len(missing) > 1 else 'has'} no wheel that can be used here"
+    context = refusal.reason.splitlines()
+    if others := len(refused) - 1:
+        context.append(f"{others} other {'choice was' if others == 1 else 'choices were'} refused as well")
+    if refusal.torch:
+        context.append(f"torch {refusal.torch} would do for it, and does not do for the rest")
     return ClosureError(
-        "closure-refused", "the closure refused the picks in the words below", context=tuple(words.splitlines()), hint=hint
+        "closure-refused", f"{message}; in its words:", context=tuple(context), hint=_way_out(refusal, solution, missing, matrix)
     )
 
 
-def _no_solution(plan: Json, told: list[str]) -> NoSolution:
+def _way_out(refusal: Refusal, solution: Solution, missing: tuple[str, ...], matrix: Matrix) -> str:
+    """What to try after a refusal; packages outside the matrix that were asked for are the first to look at."""
+    import difflib
+
+    asked = [ask.name for ask in solution.outside]
+    if not asked:
+        return "loosen one of the asks, or name an older torch" if refusal.picks else "no other torch would help: loosen the asks"
+    suspects = [name for name in asked if name in missing] or asked
+    hint = f"look at {', '.join(suspects)} first, which the matrix does not know"
+    if not refusal.picks:
+        hint += "; no other torch would help"
+    near = [n for name in suspects for n in difflib.get_close_matches(name, sorted(matrix.package_names()), 1, 0.6)]
+    return f"{hint}; did you mean {near[0]}?" if near and "not found" in refusal.reason else hint
+
+
+def _no_solution(plan: Json, added: list[str]) -> NoSolution:
     conflict = plan["conflict"]
     core = " and ".join(item["text"] for item in conflict["core"]) or "what was asked"
-    lines = tuple(f"because: {b['text']}" for b in conflict["because"])
-    if told:
-        lines += ("after the closure had refused:", *told[-1].splitlines())
+    lines = [f"because: {b['text']}" for b in conflict["because"]]
+    if added:
+        lines.append(f"something asks for {', '.join(added)}, whose build must fit torch and the device")
+    words = f"the same words and {' '.join(added)}" if added else "the same words"
     return NoSolution(
         "no-combination",
         f"nothing works for {core}",
-        context=lines,
-        hint="`accel-env resolve` with the same words shows the ways out",
+        context=tuple(lines),
+        hint=f"`accel-env resolve` with {words} shows the ways out",
     )

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from accel_env.lock.rules import Forbid, OneMajor, Rules, UserSpace
-from accel_env.matrix.types import Artifact, Index, KnownConflict
+from accel_env.lock.rules import Exact, Forbid, OneMajor, OsFloor, Rules, StandsFor, Stub, UserSpace
+from accel_env.matrix.types import Absent, Artifact, Index, KnownConflict, PackageInfo
 from accel_env.model import Ask, Candidate, Fact, Host, Image, Lock, LockedFile, Need, Pick, Policy, Problem, Solution, Subject
 
 DIGEST = "sha256:" + "ab" * 32
@@ -18,10 +18,13 @@ SLIM = Image("python:3.12-slim-bookworm", DIGEST, python="3.12", libc="2.36", de
 RULES = Rules(
     (
         Forbid(("rocm", "xpu"), ("nvidia-*", "cuda-toolkit"), ("nvidia-ml-py",), "another vendor's user space", "closure:a"),
-        Forbid((), ("rocm", "rocm-sdk-*"), (), "a placeholder", "closure:b"),
     ),
     (OneMajor("cuda", ("nvidia-*-cu{major}",), ("cuda-toolkit",), "two majors do not mix", "closure:c"),),
     (UserSpace("xpu", ("libze1",), "the loader is in no wheel", "closure:d"),),
+    (Stub(("rocm", "rocm-sdk-*"), "a placeholder", "the house has it", "closure:b"),),
+    (Exact(("torch-npu",), "its suffix means something", "closure:e"),),
+    (StandsFor(("triton-house",), "triton", "it owns the module", "closure:f"),),
+    (OsFloor("macos_aarch64", "macOS", "14.0", "closure:g"),),
 )
 
 
@@ -82,6 +85,7 @@ class Tables:
     artifacts: dict[str, dict[str, Artifact]] = field(default_factory=dict)
     modules_: dict[str, str] = field(default_factory=dict)
     builds: dict[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    absent: dict[str, tuple[Absent, ...]] = field(default_factory=dict)
     conflicts_: tuple[KnownConflict, ...] = ()
     version: str = "2026.11.30"
     digest: str = "sha256:" + "cd" * 32
@@ -114,6 +118,10 @@ class Tables:
     def candidates(self, name: str, platform: str) -> tuple[Candidate, ...]:
         """See Matrix."""
         return tuple(build for build in self.builds.get(name, ()) if build.platform == platform)
+
+    def package(self, name: str) -> PackageInfo:
+        """See Matrix."""
+        return PackageInfo(name, self.modules_.get(name, name), "", self.absent.get(name, ()))
 
     def conflicts(self) -> tuple[KnownConflict, ...]:
         """See Matrix."""

@@ -63,7 +63,10 @@ def ask(text: str) -> Solution:
     return replace(solution(), outside=(Ask(requirement.name, str(requirement.specifier), text=text),))
 
 
-@pytest.mark.parametrize("text", ["torch-npu", "torch_npu", "torch-npu>=2.9", "torch-npu==2.9.*", "torch-npu>=2.9,==2.9.0", "torch-npu~=2.9.0"])
+FLOATING = ["torch-npu", "torch_npu", "torch-npu>=2.9", "torch-npu==2.9.*", "torch-npu>=2.9,==2.9.0", "torch-npu~=2.9.0"]
+
+
+@pytest.mark.parametrize("text", FLOATING)
 def test_a_version_that_must_not_float(text: str) -> None:
     with pytest.raises(ClosureError) as caught:
         refuse_asks(ask(text), Tables(), RULES)
@@ -170,7 +173,15 @@ def test_rules_are_read_and_faults_named() -> None:
     assert (rules.exact[0].names, rules.stands_for[0].provides, rules.os_floors[0].release) == (("a",), "c", "14.0")
     assert load_rules(Document({})) == type(rules)()
     with pytest.raises(InputError) as caught:
-        load_rules(Document({"forbid": [{**rule, "name": "y"}], "majors": [{"stack": 3, "why": "x", "fact": "a"}], "stubs": [rule]}))
+        majors = {"stack": 3, "why": "x", "fact": "a"}
+        load_rules(Document({"forbid": [{**rule, "name": "y"}], "majors": [majors], "stubs": [rule]}))
     assert "closure.yaml: forbid[0].name: unknown key" in caught.value.message
     assert "majors[0].stack" in caught.value.context[0]
     assert any("stubs[0]" in line and "real" in line for line in caught.value.context)
+
+
+def test_a_package_that_names_a_major_without_being_linked_to_it_tells_none() -> None:
+    row = {"stack": "cuda", "suffixed": ["nvidia-*-cu{major}"], "except": ["nvidia-compiler-*"], "why": "no", "fact": "a"}
+    (rule,) = load_rules(Document({"majors": [row]})).majors
+    assert rule.major_of("nvidia-cudnn-cu13", "9.1") == "13"
+    assert rule.major_of("nvidia-compiler-libs-cu12", "4.8") == ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.integration.samples import SLIM, beside, candidate, solution
 
+from accel_env.errors import ClosureError
 from accel_env.lock.artifacts import Chosen
-from accel_env.lock.question import make_question, refuse_free_threaded, substitutes, target_of, torch_question
+from accel_env.lock.question import make_question, refuse_free_threaded, target_of, torch_question
 from accel_env.lock.rules import OsFloor, Rules, StandsFor
 from accel_env.model import Ask, Host, Need, Policy, Subject
 
@@ -74,3 +76,41 @@ def test_an_ask_without_its_text_is_put_together() -> None:
         "trl[vllm]>=0.20",
         "x @ https://files.example/x-1-py3-none-any.whl",
     )
+
+
+OWNER = Rules(stands_for=(StandsFor(("triton-house",), "triton", "it owns the module", "f:x"),))
+
+
+def test_the_owner_of_a_module_meets_requirements_on_its_namesake() -> None:
+    house = candidate("triton-house", "3.8.0+house", "house", "house:x")
+    question = make_question(solution(house), {"triton-house": FILE}, OWNER, "", False)
+    assert [(item.name, item.version, item.filename) for item in question.substitutes] == [
+        ("triton", "3.8.0", "triton-3.8.0-py3-none-any.whl")
+    ]
+    both = make_question(solution(house, candidate("triton", "3.9.0")), {"triton-house": FILE}, OWNER, "", False)
+    assert both.substitutes == ()
+    assert make_question(solution(candidate("triton", "3.9.0")), {}, OWNER, "", False).substitutes == ()
+
+
+def test_the_oldest_system_that_the_wheels_are_for() -> None:
+    rules = Rules(os_floors=(OsFloor("macos_aarch64", "macOS", "14.0", "f:x"),))
+    there = solution(host=Host(os="macos", arch="aarch64"), image=None)
+    assert make_question(there, {}, rules, "", False).target.os_floor == "14.0"
+    assert torch_question(there, rules, "", False).target.os_floor == "14.0"
+    assert make_question(solution(), {}, rules, "", False).target.os_floor == ""
+
+
+def test_what_is_outside_with_torch_left_free() -> None:
+    asks = (Ask("Torch", ">=2", (), "Torch>=2"), Ask("bitsandbytes", "", text="bitsandbytes"))
+    found = solution(candidate("torch", "2.14.1", "cu126", "house:cu126"), outside=("peft>=0.1",), asks=asks)
+    question = torch_question(found, Rules(), "2026-11-30", False)
+    assert (question.requirements, question.stand_ins, question.constraints) == (("Torch>=2", "peft>=0.1"), (), ())
+    assert torch_question(replace(found, problem=replace(found.problem, asks=())), Rules(), "", False).requirements[0] == "torch"
+
+
+def test_a_free_threaded_python_is_refused_with_a_way_out() -> None:
+    with pytest.raises(ClosureError, match=r"3\.14t cannot be locked yet") as caught:
+        refuse_free_threaded("3.14t")
+    assert caught.value.hint.endswith("--python 3.14") and caught.value.exit_code == 5
+    refuse_free_threaded("3.14")
+    refuse_free_threaded("")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from accel_env.errors import ClosureError
 from accel_env.lock.artifacts import IMAGE, PYPI, normalise, with_label
 from accel_env.lock.rules import Rules
 from accel_env.model import Subject
 
 if TYPE_CHECKING:
-    from accel_env.matrix.types import KnownConflict
-    from accel_env.model import Candidate, Fact, LockedFile, Solution
+    from accel_env.matrix.types import KnownConflict, PackageInfo
+    from accel_env.model import Ask, Candidate, Fact, LockedFile, Solution
 
 
 class Knowledge(Protocol):
@@ -29,6 +31,10 @@ class Knowledge(Protocol):
         """The builds of a distribution on a platform."""
         ...
 
+    def package(self, name: str) -> PackageInfo:
+        """What is said of a distribution as a whole."""
+        ...
+
     def conflicts(self) -> tuple[KnownConflict, ...]:
         """The known-bad pairs."""
         ...
@@ -38,13 +44,29 @@ class Knowledge(Protocol):
         ...
 
 
-def needed_but_unpicked(solution: Solution, names: Iterable[str], matrix: Knowledge) -> tuple[str, ...]:
-    """The packages in the closure that the matrix models per stack and that nobody picked: the solver must choose their build."""
+def unpicked(solution: Solution, names: Iterable[str], matrix: Knowledge) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The packages in the closure whose build depends on the stack and that nobody picked, sorted.
+
+    First those that the solver must choose: torch alone as long as it is not picked, because what the index's torch needs may
+    differ from what the stack's does. Then those that can stay as the index has them, because no build for the stack is known
+    and the index's neither links torch nor holds code for a device.
+    """
     picked = {normalise(pick.candidate.name) for pick in solution.picks}
     modelled = {normalise(name): name for name in matrix.package_names()}
     found = {modelled[name] for name in map(normalise, names) if name in modelled and name not in picked}
-    platform = solution.problem.host.platform
-    return tuple(sorted(name for name in found if any(_depends_on_stack(build) for build in matrix.candidates(name, platform))))
+    platform, stack = solution.problem.host.platform, solution.stack.partition("-")[0]
+    builds = {name: matrix.candidates(name, platform) for name in sorted(found)}
+    pending = [name for name in builds if any(_depends_on_stack(build) for build in builds[name])]
+    if "torch" in pending:
+        return ("torch",), ()
+    left = tuple(
+        name
+        for name in pending
+        if not any(build.stack.partition("-")[0] in ("", stack) for build in builds[name])
+        and any(_stands_alone(build) for build in builds[name])
+        and not any(absent.stack == stack for absent in matrix.package(name).absent)
+    )
+    return tuple(name for name in pending if name not in left), left
 
 
 def _depends_on_stack(candidate: Candidate) -> bool:
@@ -54,13 +76,59 @@ def _depends_on_stack(candidate: Candidate) -> bool:
     )
 
 
+def _stands_alone(candidate: Candidate) -> bool:
+    """Whether the package index has the build, and it neither links torch nor must hold code for the device."""
+    hard = [need for need in candidate.needs if need.subject is Subject.TORCH or (need.subject is Subject.ARCH and not need.soft)]
+    return candidate.index == PYPI and not hard
+
+
+def refuse_asks(solution: Solution, matrix: Knowledge, rules: Rules) -> None:
+    """ClosureError for an ask that the package index would answer with something else than what is meant."""
+    for ask in solution.outside:
+        name = normalise(ask.name)
+        refuse_stub(name, matrix, rules)
+        for rule in rules.exact:
+            if name in rule.names and not _is_exact(ask):
+                raise ClosureError(
+                    "floating-version",
+                    f"{ask.text or ask.name} does not name one version: {rule.why}",
+                    context=(_source(matrix, rule.fact),),
+                    hint=f"name the exact version, with its suffix, for example {name}==X.Y.Z.postN",
+                )
+
+
+def refuse_stub(name: str, matrix: Knowledge, rules: Rules) -> None:
+    """ClosureError when PyPI holds nothing of use under the normalised name."""
+    for rule in rules.stubs:
+        if rule.hits(name):
+            raise ClosureError(
+                "stub", f"{name} cannot come from PyPI: {rule.why}", context=(_source(matrix, rule.fact),), hint=rule.real
+            )
+
+
+def _is_exact(ask: Ask) -> bool:
+    """Whether an ask names one version and no pattern."""
+    return re.fullmatch(r"\s*===?[^,*]+", ask.specifier) is not None
+
+
+def misplaced(solution: Solution, files: tuple[LockedFile, ...], matrix: Knowledge, rules: Rules) -> tuple[str, ...]:
+    """Sentences about other vendors' user space from PyPI: no other pick would keep it out."""
+    stack = solution.stack.partition("-")[0]
+    return tuple(
+        f"{file.name} {file.version} from PyPI on {solution.stack}: {rule.why} ({_source(matrix, rule.fact)})"
+        for file in files
+        if file.index == PYPI
+        for rule in rules.forbid
+        if rule.hits(normalise(file.name), stack)
+    )
+
+
 def broken_rules(solution: Solution, files: tuple[LockedFile, ...], matrix: Knowledge, rules: Rules) -> tuple[str, ...]:
     """Every sentence about what is wrong with the closure, in a fixed order."""
     versions = _versions(solution, files)
     return (
         *_owners(versions, matrix.modules()),
         *_absent(solution, versions),
-        *_forbidden(solution, files, matrix, rules),
         *_majors(solution, files, matrix, rules),
         *_known_bad(versions, matrix),
         *_nightly(files),
@@ -103,18 +171,6 @@ def _absent(solution: Solution, versions: Mapping[str, str]) -> list[str]:
         and need.when == "absent"
         and not need.soft
         and _within(versions.get(normalise(need.name)), need.allows)
-    ]
-
-
-def _forbidden(solution: Solution, files: tuple[LockedFile, ...], matrix: Knowledge, rules: Rules) -> list[str]:
-    """No other vendor's user space, and no stranger under a stack's name, from PyPI."""
-    stack = solution.stack.partition("-")[0]
-    return [
-        f"{file.name} {file.version} from PyPI on {solution.stack}: {rule.why} ({_source(matrix, rule.fact)})"
-        for file in files
-        if file.index == PYPI
-        for rule in rules.forbid
-        if rule.hits(normalise(file.name), stack)
     ]
 
 

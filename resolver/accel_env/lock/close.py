@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from accel_env.errors import ClosureError, InputError
 from accel_env.lock import checks
+from accel_env.lock.answer import names_in
 from accel_env.lock.artifacts import IMAGE, PYPI, Chosen, Shelf, best_file, choose, normalise, version_of
 from accel_env.lock.closer import Closer, Closure, Found, Refusal
-from accel_env.lock.question import make_question, target_of
+from accel_env.lock.notes import notes_of
+from accel_env.lock.question import make_question, substitutes, target_of, torch_question
 from accel_env.lock.rules import Rules
 from accel_env.model import Lock, LockedFile
 
@@ -66,34 +67,68 @@ def cutoff(matrix_version: str) -> str:
 
 def close(solution: Solution, matrix: Facts, rules: Rules, closer: Closer, options: LockOptions) -> Lock | Refusal:
     """The lock of a solution, or a Refusal that the solver can learn from. ClosureError (5) when a file or tool fails."""
-    target = target_of(solution)
+    checks.refuse_asks(solution, matrix, rules)
+    libc = target_of(solution).libc
     chosen = {
-        pick.candidate.name: choose(pick, target.libc, matrix)
-        for pick in solution.picks
-        if pick.candidate.index not in (PYPI, IMAGE)
+        pick.candidate.name: choose(pick, libc, matrix) for pick in solution.picks if pick.candidate.index not in (PYPI, IMAGE)
     }
     if options.offline:
         _refuse_unhashed(solution, chosen)
-    answer = closer.close(make_question(solution, chosen, options.exclude_newer, options.offline))
-    pins = tuple((pick.candidate.name, pick.candidate.version, pick.candidate.build) for pick in solution.picks)
+    answer = closer.close(make_question(solution, chosen, rules, options.exclude_newer, options.offline))
     if isinstance(answer, Refusal):
-        return replace(answer, picks=_named(pins, answer.reason))
-    if also := checks.needed_but_unpicked(solution, (found.name for found in answer.files), matrix):
-        return Refusal(f"the closure needs {', '.join(also)}, whose build must fit torch and the device", pins, also)
-    files = _sorted((*_outside(answer, matrix, options), *_picked(solution, chosen, target.libc, options)))
+        return _blame(answer, solution, rules)
+    names = [found.name for found in answer.files]
+    also, left = checks.unpicked(solution, names, matrix)
+    if also:
+        return Refusal(f"the closure needs {', '.join(also)}, whose build must fit torch and the device", also=also)
+    for name in names:
+        checks.refuse_stub(normalise(name), matrix, rules)
+    files = _sorted((*_outside(answer, matrix, options), *_picked(solution, chosen, libc, options)))
+    if wrong := checks.misplaced(solution, files, matrix, rules):
+        return Refusal("\n".join(wrong))
     if broken := checks.broken_rules(solution, files, matrix, rules):
-        return Refusal("\n".join(broken), pins)
+        return Refusal("\n".join(broken), tuple(map(_pin, solution.picks)))
     if missing := checks.unhashed(files):
         raise ClosureError("artifact-unhashed", f"no sha256 is known of {', '.join(missing)}")
     tools = {**answer.tools, "matrix": matrix.version, "matrix_digest": matrix.digest}
-    return Lock(solution, files, options.exclude_newer, tools, _notes(solution, chosen, rules))
+    return Lock(solution, files, options.exclude_newer, tools, notes_of(solution, chosen, answer, left, rules))
 
 
-def _named(pins: tuple[tuple[str, str, str], ...], reason: str) -> tuple[tuple[str, str, str], ...]:
-    """The picks that a refusal speaks of, all where it speaks of none: a closer names every requirement that its reason rests
-    on, and what it does not name would be refused in any other company as well."""
-    words = {normalise(word) for word in re.findall(r"[\w.-]*\w", reason.replace("==", " "))}
-    return tuple(pin for pin in pins if normalise(pin[0]) in words) or pins
+def _pin(pick: Pick) -> tuple[str, str, str]:
+    return (pick.candidate.name, pick.candidate.version, pick.candidate.build)
+
+
+def _blame(refusal: Refusal, solution: Solution, rules: Rules) -> Refusal:
+    """The refusal with the picks that it speaks of: a closer names every requirement that its reason rests on, and what it does
+    not name would be refused in any other company as well."""
+    named = names_in(refusal.reason)
+    others = {pick: rule for pick, rule in substitutes(solution, rules) if normalise(rule.provides) in named}
+    told = [f"{rule.provides} is {pick.candidate.label} here: {rule.why}" for pick, rule in others.items()]
+    picks = [pick for pick in solution.picks if pick in others or normalise(pick.candidate.name) in named]
+    return Refusal("\n".join([refusal.reason, *told]), tuple(map(_pin, picks)))
+
+
+def look_into(
+    refusal: Refusal, solution: Solution, matrix: Facts, rules: Rules, closer: Closer, options: LockOptions
+) -> Refusal:
+    """A refusal of torch with what is behind it, because walking down release by release finds it late or never.
+
+    What is outside the matrix is closed with torch left free. That gives the release that would do (`torch`), or a reason that no
+    torch changes: then the refusal is that reason and rests on no pick.
+    """
+    from packaging.version import Version
+
+    pinned = [version for name, version, _ in refusal.picks if normalise(name) == "torch"]
+    if not pinned or not solution.outside:
+        return refusal
+    answer = closer.close(torch_question(solution, rules, options.exclude_newer, options.offline))
+    if isinstance(answer, Refusal):
+        # a package of the matrix may be on another index than the one that was asked
+        modelled = names_in(answer.reason) & {normalise(name) for name in matrix.package_names()}
+        return refusal if modelled else answer
+    found = [Version(found.version) for found in answer.files if normalise(found.name) == "torch"]
+    older = [version.public for version in found if version < Version(Version(pinned[0]).public)]
+    return replace(refusal, torch="".join(older[:1]))
 
 
 def _sorted(files: tuple[LockedFile, ...]) -> tuple[LockedFile, ...]:
@@ -243,26 +278,3 @@ def _page(url: str, pick: Pick) -> tuple[Link, ...]:
         if problem.reference != "artifact-unreachable":
             raise
         return ()
-
-
-def _notes(solution: Solution, chosen: Mapping[str, Chosen], rules: Rules) -> tuple[str, ...]:
-    """What a reader of the lock should know."""
-    notes = [
-        f"the sha256 of {file.filename} is known from public lock files ({file.seen}), not from the index itself"
-        for _, file in sorted(chosen.items())
-        if file.grade == "community"
-    ]
-    stack = solution.stack.partition("-")[0]
-    plain = solution.image is not None and not solution.image.stack
-    if solution.problem.policy.target == "container" and plain:
-        notes += [
-            f"not in this image, because no dated package snapshot is known to pin it: {', '.join(need.packages)} ({need.why})"
-            for need in rules.user_space
-            if need.stack == stack
-        ]
-    notes += [
-        f"the image brings {pick.candidate.name} {pick.candidate.version}; it is not in the lock and must not be replaced"
-        for pick in solution.picks
-        if pick.candidate.index == IMAGE
-    ]
-    return tuple(notes)

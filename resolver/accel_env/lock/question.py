@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from accel_env.errors import ClosureError
 from accel_env.lock.artifacts import IMAGE, PYPI, Chosen, normalise
 from accel_env.lock.closer import Question, StandIn, Target
 from accel_env.model import Subject
 
 if TYPE_CHECKING:
+    from accel_env.lock.rules import Rules, StandsFor
     from accel_env.model import Ask, Need, Pick, Solution
+
+
+def refuse_free_threaded(python: str) -> None:
+    """ClosureError for a free-threaded Python: nothing closes over dependencies for one yet."""
+    if python.endswith("t"):
+        raise ClosureError(
+            "free-threaded-closure",
+            f"the free-threaded Python {python} cannot be locked yet: uv cannot close over dependencies for it",
+            hint=f"choose the ordinary build: --python {python.rstrip('t')}",
+        )
 
 
 def target_of(solution: Solution) -> Target:
@@ -21,7 +34,14 @@ def target_of(solution: Solution) -> Target:
     return Target(solution.python, host.platform, host.libc_family, host.libc)
 
 
-def make_question(solution: Solution, chosen: Mapping[str, Chosen], exclude_newer: str, offline: bool) -> Question:
+def _target(solution: Solution, rules: Rules) -> Target:
+    floors = [floor.release for floor in rules.os_floors if floor.platform == solution.problem.host.platform]
+    return replace(target_of(solution), os_floor="".join(floors[:1]))
+
+
+def make_question(
+    solution: Solution, chosen: Mapping[str, Chosen], rules: Rules, exclude_newer: str, offline: bool
+) -> Question:
     """The question for the closer. `chosen`: name of each pick that comes from neither PyPI nor the image -> its file."""
     picked = {normalise(pick.candidate.name) for pick in solution.picks}
     extras = _extras(solution.problem.asks)
@@ -45,10 +65,36 @@ def make_question(solution: Solution, chosen: Mapping[str, Chosen], exclude_newe
         tuple(dict.fromkeys(requirements)),
         tuple(sorted(constraints)),
         tuple(stand_ins),
-        target_of(solution),
+        _target(solution, rules),
         exclude_newer,
         offline,
+        tuple(_substitute(pick, rule) for pick, rule in substitutes(solution, rules)),
     )
+
+
+def torch_question(solution: Solution, rules: Rules, exclude_newer: str, offline: bool) -> Question:
+    """What torch the packages outside the matrix would take: they and torch alone, within the bounds that were asked for."""
+    asked = [requirement(ask) for ask in solution.problem.asks if normalise(ask.name) == "torch"] or ["torch"]
+    # torch comes first: the closer gives the newest release to what it meets first
+    requirements = (*asked, *(requirement(ask) for ask in solution.outside))
+    return Question(requirements, (), (), _target(solution, rules), exclude_newer, offline)
+
+
+def substitutes(solution: Solution, rules: Rules) -> tuple[tuple[Pick, StandsFor], ...]:
+    """The picks that own the import name of another distribution, which nobody picked, with the rule that says so."""
+    picked = {normalise(pick.candidate.name) for pick in solution.picks}
+    return tuple(
+        (pick, rule)
+        for pick in solution.picks
+        for rule in rules.stands_for
+        if normalise(pick.candidate.name) in rule.names and normalise(rule.provides) not in picked
+    )
+
+
+def _substitute(pick: Pick, rule: StandsFor) -> StandIn:
+    """What a requirement on the other distribution gets: the pick's version, and no file."""
+    version = pick.candidate.version.partition("+")[0]
+    return StandIn(rule.provides, version, f"{normalise(rule.provides).replace('-', '_')}-{version}-py3-none-any.whl")
 
 
 def requirement(ask: Ask) -> str:

@@ -27,9 +27,50 @@ class Forbid:
 
     def hits(self, name: str, stack: str) -> bool:
         """Whether the package `name` is out of place on `stack`."""
-        if (self.stacks and stack not in self.stacks) or name in self.but:
-            return False
-        return any(re.fullmatch(translate(pattern), name) for pattern in self.names)
+        return (not self.stacks or stack in self.stacks) and name not in self.but and _named(name, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """Names (patterns with `*`) under which PyPI holds nothing of use; `real` says where the real one is."""
+
+    names: tuple[str, ...]
+    why: str
+    real: str
+    fact: str
+
+    def hits(self, name: str) -> bool:
+        """Whether the package `name` is one."""
+        return _named(name, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Packages that the asker must pin to one version."""
+
+    names: tuple[str, ...]
+    why: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandsFor:
+    """Packages that own the import name of `provides`: a pick of theirs is what a requirement on `provides` gets."""
+
+    names: tuple[str, ...]
+    provides: str
+    why: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class OsFloor:
+    """The oldest release of an operating system that the wheels of a platform are for; `os` is its name for people."""
+
+    platform: str
+    os: str
+    release: str
+    fact: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +113,10 @@ class Rules:
     forbid: tuple[Forbid, ...] = ()
     majors: tuple[OneMajor, ...] = ()
     user_space: tuple[UserSpace, ...] = ()
+    stubs: tuple[Stub, ...] = ()
+    exact: tuple[Exact, ...] = ()
+    stands_for: tuple[StandsFor, ...] = ()
+    os_floors: tuple[OsFloor, ...] = ()
 
 
 class Documents(Protocol):
@@ -92,9 +137,13 @@ def load_rules(matrix: Documents) -> Rules:
     row = Row(document, faults, FILE, DOCUMENT)
     row.optional("schema")
     rules = Rules(
-        tuple(_forbid(item) for key in ("forbid", "strangers") for item in row.rows(key)),
+        tuple(_forbid(item) for item in row.rows("forbid")),
         tuple(_major(item) for item in row.rows("majors")),
         tuple(_user_space(item) for item in row.rows("user_space")),
+        tuple(_stub(item) for item in row.rows("stubs")),
+        tuple(_exact(item) for item in row.rows("exact")),
+        tuple(_stands_for(item) for item in row.rows("stands_for")),
+        tuple(_os_floor(item) for item in row.rows("os_floors")),
     )
     row.close()
     if faults.items:
@@ -120,3 +169,32 @@ def _user_space(row: Row) -> UserSpace:
     rule = UserSpace(row.text("stack"), row.texts("packages", required=True), row.text("why"), row.fact())
     row.close()
     return rule
+
+
+def _stub(row: Row) -> Stub:
+    rule = Stub(row.texts("names", required=True), row.text("why"), row.text("real"), row.fact())
+    row.close()
+    return rule
+
+
+def _exact(row: Row) -> Exact:
+    rule = Exact(row.texts("names", required=True), row.text("why"), row.fact())
+    row.close()
+    return rule
+
+
+def _stands_for(row: Row) -> StandsFor:
+    rule = StandsFor(row.texts("names", required=True), row.text("provides"), row.text("why"), row.fact())
+    row.close()
+    return rule
+
+
+def _os_floor(row: Row) -> OsFloor:
+    rule = OsFloor(row.text("platform"), row.text("os"), row.text("release"), row.fact())
+    row.close()
+    return rule
+
+
+def _named(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a normalised name is one of the patterns."""
+    return any(re.fullmatch(translate(pattern), name) for pattern in patterns)

@@ -5,72 +5,61 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from accel_env.errors import ClosureError
+from accel_env.lock.answer import read_pylock
 from accel_env.lock.artifacts import normalise
-from accel_env.lock.closer import Closure, Found, Question, Refusal, StandIn, Target
+from accel_env.lock.closer import Closure, Question, Refusal, StandIn, Target
+from accel_env.lock.question import refuse_free_threaded
+from accel_env.lock.settings import asks_offline, environment, settings
 from accel_env.lock.standin import write_stand_in
 
-# What would bend the answer from outside: a lock follows from its question, the default index and uv's cache alone.
-_BENDING = frozenset(
-    [
-        "CONSTRAINT",
-        "OVERRIDE",
-        "EXCLUDE",
-        "BUILD_CONSTRAINT",
-        "INDEX",
-        "EXTRA_INDEX_URL",
-        "FIND_LINKS",
-        "INDEX_STRATEGY",
-        "PRERELEASE",
-        "RESOLUTION",
-        "FORK_STRATEGY",
-        "EXCLUDE_NEWER",
-        "TORCH_BACKEND",
-        "NO_SOURCES",
-        "CUSTOM_COMPILE_COMMAND",
-        "NO_BINARY",
-    ]
-)
+if TYPE_CHECKING:
+    from accel_env.system.types import System
+
 _COMMAND = (
     "pip compile requirements.in --format pylock.toml --no-header --no-build --no-progress"
-    " --color never --no-python-downloads --index-strategy first-index"
+    " --color never --no-python-downloads --index-strategy first-index --config-file uv.toml"
 )
 # Only to name the trouble: what uv says of a dead network comes under the same status as any other failure.
 _NETWORK = ("Failed to fetch", "error sending request", "dns error", "tcp connect error", "Request failed")
+_NO_PLACE = ("initialize cache", "Read-only file system", "Permission denied", "No space left")
 _UNSOLVABLE = 1  # uv's exit status for requirements that cannot hold together; anything else is trouble of its own
 
 
 class UvCloser:
-    """Asks `uv pip compile`. `default_index`: another PyPI (empty: uv's own setting); `timeout` in seconds."""
+    """Asks `uv pip compile`. `default_index`: another PyPI (empty: the user's, as `system` has it configured); `timeout` in s."""
 
     def __init__(
-        self, *, program: str = "", default_index: str = "", timeout: float = 900.0, progress: Callable[[str], None] | None = None
+        self,
+        *,
+        program: str = "",
+        default_index: str = "",
+        timeout: float = 900.0,
+        progress: Callable[[str], None] | None = None,
+        system: System | None = None,
     ) -> None:
+        from accel_env.system.real import RealSystem
+
         self._program, self._default_index, self._timeout = program, default_index, timeout
-        self._progress = progress or (lambda _: None)
+        self._progress, self._system = progress or (lambda _: None), system or RealSystem()
 
     def close(self, question: Question) -> Closure | Refusal:
         """The closure with the hashes of every wheel outside the stand-ins, or uv's refusal; ClosureError when uv fails."""
         import tempfile
 
-        program = self._program or find_uv()
-        if question.target.python.endswith("t"):
-            raise ClosureError(
-                "free-threaded-closure",
-                f"uv cannot close over dependencies for the free-threaded Python {question.target.python}",
-                hint=f"choose the ordinary build: --python {question.target.python.rstrip('t')}",
-            )
+        refuse_free_threaded(question.target.python)
+        program, offline = self._program or find_uv(), question.offline or asks_offline(self._system)
         version = self._run([program, "--version"])[1].split()
         try:
             with tempfile.TemporaryDirectory(prefix="accel-env-") as scratch:
-                words = self._words(program, question, Path(scratch))
+                words = [*self._words(program, question, Path(scratch)), *(["--offline"] if offline else [])]
                 self._progress(f"asking uv for all that {len(question.requirements) + len(question.stand_ins)} packages need")
-                status, output, talk = self._run(words, cwd=scratch)
+                status, output, talk = self._run(words, scratch, question.target.os_floor)
                 talk = talk.replace(f"file://{quote(scratch)}/", "").replace(f"{scratch}/", "").strip()
         except OSError as problem:
             raise ClosureError(
@@ -79,30 +68,27 @@ class UvCloser:
                 hint="they need a little free space in the folder for temporary files (TMPDIR)",
             ) from None
         if status == 0:
-            return Closure(
-                read_pylock(output, {normalise(stand_in.name) for stand_in in question.stand_ins}),
-                {"uv": version[1] if len(version) > 1 else "unknown"},
-            )
-        if status == _UNSOLVABLE and not question.offline:
+            ours = {normalise(stand_in.name) for stand_in in (*question.stand_ins, *question.substitutes)}
+            files, seen = read_pylock(output, ours)
+            asked = frozenset(normalise(stand_in.name) for stand_in in question.substitutes) & seen
+            return Closure(files, {"uv": version[1] if len(version) > 1 else "unknown"}, asked)
+        if status == _UNSOLVABLE and not offline:
             return Refusal(talk)
-        raise _failure(status, talk, question.offline)
+        raise _failure(status, talk, offline)
 
     def _words(self, program: str, question: Question, scratch: Path) -> list[str]:
         """The command line; the requirement files and the stand-ins are written into `scratch`."""
         asked = [_stand_in_line(write_stand_in(scratch, stand_in), stand_in) for stand_in in question.stand_ins]
-        (scratch / "requirements.in").write_text(
-            "".join(f"{line}\n" for line in (*asked, *question.requirements)), encoding="utf-8"
-        )
+        _write(scratch / "requirements.in", (*asked, *question.requirements))
+        _write(scratch / "uv.toml", [] if self._default_index else settings(self._system).splitlines())
         words = [program, *_COMMAND.split(), "--python", sys.executable, "--python-version", question.target.python]
         words += ["--python-platform", self._platform(program, question.target)]
-        if question.constraints:
-            (scratch / "constraints.in").write_text("".join(f"{line}\n" for line in question.constraints), encoding="utf-8")
+        # a constraint with an address counts only where something asks for its package
+        others = [_stand_in_line(write_stand_in(scratch, stand_in), stand_in) for stand_in in question.substitutes]
+        if question.constraints or others:
+            _write(scratch / "constraints.in", (*question.constraints, *others))
             words += ["--constraints", "constraints.in"]
-        if question.exclude_newer:
-            words += ["--exclude-newer", question.exclude_newer]
-        if self._default_index:
-            words += ["--default-index", self._default_index]
-        return [*words, "--offline"] if question.offline else words
+        return [*words, "--exclude-newer", question.exclude_newer] if question.exclude_newer else words
 
     def _platform(self, program: str, target: Target) -> str:
         """uv's word for the target: the highest manylinux level that it knows and the libc allows."""
@@ -116,7 +102,7 @@ class UvCloser:
         known = self._run([program, "pip", "compile", "--help"])[1]
         return manylinux(machine, target.libc, known) or f"{machine}-unknown-linux-gnu"
 
-    def _run(self, words: list[str], cwd: str | None = None) -> tuple[int, str, str]:
+    def _run(self, words: list[str], cwd: str | None = None, os_floor: str = "") -> tuple[int, str, str]:
         """Exit status, standard output and error of uv; ClosureError when it cannot run or never ends."""
         import subprocess
 
@@ -124,7 +110,7 @@ class UvCloser:
             done = subprocess.run(
                 words,
                 cwd=cwd,
-                env=_environment(os.environ),
+                env=environment(os.environ, self._default_index, os_floor),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -142,6 +128,10 @@ class UvCloser:
                 "uv-timeout", f"uv did not answer within {self._timeout:g} s", hint="look at the network, or use --offline"
             ) from None
         return done.returncode, done.stdout, done.stderr
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def find_uv() -> str:
@@ -166,69 +156,9 @@ def manylinux(machine: str, libc: str, known: str) -> str:
     return f"{machine}-manylinux_{max(fitting)[0]}_{max(fitting)[1]}" if fitting else ""
 
 
-def read_pylock(text: str, stand_ins: set[str]) -> tuple[Found, ...]:
-    """The wheels in uv's pylock output, without those of the normalised names `stand_ins`. ClosureError when it is none."""
-    try:
-        packages = _rows(_load_toml(text).get("packages"))
-        return tuple(
-            found for package in packages if normalise(str(package["name"])) not in stand_ins for found in _wheels(package)
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise ClosureError(
-            "uv-output",
-            f"uv's answer is not the lock file that was expected: {problem!r}",
-            hint="install a version of uv that this release of accel-env names",
-        ) from None
-
-
-def _wheels(package: Mapping[str, Any]) -> list[Found]:
-    """The wheels of one entry; an entry that has none (a version control URL) comes back as one Found without a file name."""
-    name, version = str(package["name"]), str(package["version"])
-    archive = package.get("archive")
-    found = []
-    for wheel in [*_rows(package.get("wheels")), *([archive] if archive else [])]:
-        url = str(wheel.get("url") or wheel.get("path"))
-        filename = str(wheel.get("name") or unquote(url.partition("#")[0].rpartition("/")[2]))
-        size = wheel.get("size")
-        found.append(
-            Found(
-                name,
-                version,
-                filename,
-                url,
-                str((wheel.get("hashes") or {}).get("sha256", "")),
-                size if isinstance(size, int) else None,
-            )
-        )
-    return found or [Found(name, version, "", "", "")]
-
-
-def _rows(value: object) -> list[Mapping[str, Any]]:
-    """A list of tables, empty where there is none; TypeError for anything else."""
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        raise TypeError(f"a list of tables was expected, not {type(value).__name__}")
-    return value
-
-
-def _load_toml(text: str) -> dict[str, object]:
-    """The mapping in a TOML text; the standard library reads it from Python 3.11 on."""
-    import importlib
-
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    loaded = toml.loads(text)
-    return loaded if isinstance(loaded, dict) else {}
-
-
 def _stand_in_line(path: Path, stand_in: StandIn) -> str:
     extras = f"[{','.join(stand_in.extras)}]" if stand_in.extras else ""
     return f"{stand_in.name}{extras} @ {path.as_uri()}"
-
-
-def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what would bend the answer."""
-    return {key: value for key, value in given.items() if not (key.startswith("UV_") and key[3:] in _BENDING)}
 
 
 def _failure(status: int, talk: str, offline: bool) -> ClosureError:
@@ -247,5 +177,12 @@ def _failure(status: int, talk: str, offline: bool) -> ClosureError:
             "uv could not get what it needs from an index",
             context=lines,
             hint="check the network, UV_DEFAULT_INDEX and the proxy, or use --offline where uv's cache has everything",
+        )
+    if "cache" in talk and any(word in talk for word in _NO_PLACE):
+        return ClosureError(
+            "uv-cache",
+            "uv has no place for its cache",
+            context=lines,
+            hint="name a folder that can be written to: UV_CACHE_DIR=FOLDER",
         )
     return ClosureError("uv-failed", f"uv ended with status {status}", context=lines, hint="the text above is uv's own")
