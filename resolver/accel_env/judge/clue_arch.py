@@ -211,15 +211,18 @@ def _first_toolkit(scene: Scene, arch: str) -> str:
 def _compiling_torch(scene: Scene, arch: str) -> Iterator[Fix]:
     """Builds of torch whose own compiler knows the device."""
     able: set[str] = set()
-    for candidate in scene.matrix.candidates("triton", scene.host.platform):
+    # pins and compilers of a release are the same on every processor
+    for candidate in scene.matrix.candidates("triton", "linux_x86_64"):
         lists = [n for n in candidate.needs if n.subject is Subject.ARCH and not n.unknown]
-        if any(arch in n.values for n in lists):
+        if any(value.rstrip("af") == arch for n in lists for value in n.values):
             able.add(candidate.version)
 
     def fits(torch: Candidate) -> bool:
         from accel_env.solve.versions import allows
 
-        wants = [n.allows for n in torch.needs if n.subject is Subject.PACKAGE and n.name == "triton"]
+        every = scene.matrix.candidates("torch", "linux_x86_64")
+        twins = [c for c in every if (c.version, split_stack(c.stack)[0]) == (torch.version, split_stack(torch.stack)[0])]
+        wants = {n.allows for c in twins for n in c.needs if n.subject is Subject.PACKAGE and n.name == "triton"}
         return bool(wants) and any(all(allows(spec, version) for spec in wants) for version in able)
 
     yield from torch_fixes(scene, fits, limit=4)

@@ -240,7 +240,7 @@ def system_library(scene: Scene, clue: Clue) -> Finding:
     row = scene.row(name)
     if known:
         same = row.version if row else ""
-        chosen = [fix for fix in fitting_fixes(scene, name) if not same or fix.spec != f"=={same}"]
+        chosen = fitting_fixes(scene, name, lambda c: not same or parse(c.version) != parse(same))
         newer = free_newer(scene, name)
         fixes += [*chosen, *(newer if not chosen else ())]
     wanted = clue.facts.get("needs_glibc", "")

@@ -35,7 +35,8 @@ def no_match(scene: Scene, clue: Clue) -> Finding:
     found = found or (no_prebuilt(scene, row) if row.name in scene.matrix.package_names() else None)
     if found is not None:
         return found
-    fixes = free_fixes(scene, row.name) if row.name in scene.matrix.package_names() else []
+    known = row.name in scene.matrix.package_names()
+    fixes = torch_fixes(scene) if row.name == "torch" and scene.devices else free_fixes(scene, row.name) if known else []
     base = plain(scene, clue)
     return replace(base, component=row.name, fixes=unique((*fixes, *base.fixes)))
 

@@ -105,6 +105,8 @@ def _key(fix: Fix) -> tuple[object, ...]:
         return fix.kind, fix.name if fix.kind == "build" else ""
     if fix.kind == "env":
         return fix.kind, tuple(sorted(fix.set)), fix.unset
+    if fix.kind == "driver":
+        return fix.kind, fix.spec
     return fix.kind, fix.name, fix.spec, fix.build, fix.do if not fix.name else ""
 
 

@@ -46,7 +46,7 @@ def live(scene: Scene, name: str, keep: Keep | None = None) -> list[Candidate]:
     rows: list[Candidate] = []
     if scene.bare:
         return rows
-    stacks = scene.stacks() if name != "torch" else set()
+    stacks = scene.stacks() or {"cuda", "cpu"} if name != "torch" else set()
     for candidate in scene.matrix.candidates(name, scene.host.platform):
         if candidate.rank >= SOURCE_RANK or (keep is not None and not keep(candidate)) or _doubtful(candidate):
             continue

@@ -106,7 +106,7 @@ def _place(version: str) -> int:
 def releases(fix: Fix, scene: Scene) -> list[Candidate]:
     """The published builds that a package fix allows here, the newest first, one per release."""
     found: dict[str, Candidate] = {}
-    stacks = scene.stacks() if fix.name != "torch" else set()
+    stacks = scene.stacks() or {"cuda", "cpu"} if fix.name != "torch" else set()
     for candidate in scene.matrix.candidates(fix.name, scene.host.platform):
         if candidate.stack and stacks and split_stack(candidate.stack)[0] not in stacks:
             continue
