@@ -43,9 +43,7 @@ def judged(case: dict[str, Any], folder: Path, knowledge: Knowledge, monkeypatch
 
 
 @pytest.mark.parametrize("case", list(cases("caught")))
-def test_faults_are_caught(
-    case: dict[str, Any], tmp_path: Path, knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_are_caught(case: dict[str, Any], tmp_path: Path, knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = case["finding"]
     assert set(wanted) <= KEYS
     found = judged(case, tmp_path, knowledge, monkeypatch)

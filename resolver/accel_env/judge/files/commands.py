@@ -14,6 +14,7 @@ _PREFIXES = frozenset(
     {"then", "else", "do", "{", "!", "time", "exec", "command", "sudo", "nohup", "if", "elif", "while", "until"}
 )
 _OPENERS = frozenset({"if", "while", "until", "for", "case", "select"})
+_LOOPS = frozenset({"for", "case", "select"})  # what follows on the same line is no command
 _CLOSERS = frozenset({"fi", "done", "esac", "}"})
 _TESTS = frozenset({"[", "[[", "test"})
 _DEPTH = 6
@@ -73,11 +74,9 @@ class _Reader:
                 self.frames.pop()
             return
         self._keywords(plain)
-        while plain and plain[0] in _PREFIXES:
-            plain.pop(0)
-        runs = self._runs(before)
         if not plain:
             return
+        runs = self._runs(before)
         frame = self.frames[-1] if self.frames and self.frames[-1].asking else None
         if plain[0] in _TESTS or frame is not None:
             verdict = _test(plain) if plain[0] in _TESTS else None
@@ -86,14 +85,21 @@ class _Reader:
             if plain[0] in _TESTS:
                 self.chain = _both(self.chain, verdict)
                 return
-        if runs is False or plain[0] in ("for", "case", "select"):
+        if runs is False:
             return
         maybe = runs is None or inside or before == "||" or after == "||"
         self._emit(plain, found, maybe)
 
     def _keywords(self, plain: list[str]) -> None:
+        """Take the keywords at the front; nothing is left of a line that begins a loop."""
+        while plain and plain[0] in _PREFIXES | _OPENERS:
+            self._keyword(plain[0])
+            if plain[0] in _LOOPS:
+                plain.clear()
+            del plain[:1]
+
+    def _keyword(self, head: str) -> None:
         """Opens and turns branches."""
-        head = plain[0] if plain else ""
         if head in _OPENERS:
             self.frames.append(_Frame(None, asking=head == "if"))
         elif not self.frames:

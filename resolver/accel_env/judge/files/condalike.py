@@ -146,7 +146,7 @@ def _locked(node: yamltext.Node, file: str) -> Wanted | None:
     match = _FILE_NAME.fullmatch(node.get("conda").text.rpartition("/")[2])
     if not match:
         return None
-    return Wanted(normalise(match[1]), f"=={match[2]}", where, match[0], locked=True, hashed=True, build=match[3])
+    return Wanted(normalise(match[1]), requirement.exactly(match[2]), where, match[0], locked=True, hashed=True, build=match[3])
 
 
 def pixi(table: dict[str, object], file: str, line_of: object) -> Scene:

@@ -103,8 +103,7 @@ def _document(file: str, kind: str, wanted: tuple[Wanted, ...], python: str) -> 
 
 
 def _exact(row: Mapping[str, Any]) -> str:
-    version = text_of(row.get("version"))
-    return f"=={version}" if version else ""
+    return requirement.exactly(text_of(row.get("version")))
 
 
 def _files(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -74,10 +74,19 @@ def _file(text: str, where: str) -> Wanted | None:
 
 
 @cache
+def exactly(version: str) -> str:
+    """The specifier that allows this version only; empty where it is no version."""
+    from accel_env.solve.versions import valid_specifier
+
+    spec = f"=={version}"
+    return spec if version and not version.endswith("*") and valid_specifier(spec) else ""
+
+
+@cache
 def wheel(url: str) -> tuple[str, str, str, str, str] | None:
     """(name, version, Python tag, ABI tag, platform tag) of a wheel's URL, path or file name; None for anything else."""
     name = unquote(url.partition("#")[0].partition("?")[0]).rpartition("/")[2]
     match = _WHEEL.fullmatch(name)
-    if not match:
+    if not match or not exactly(match[2]):
         return None
     return normalise(match[1]), match[2], match[3], match[4], match[5]

@@ -101,9 +101,7 @@ class _Lexer:
         elif char == '"':
             self._quoted()
         elif char == "\\":
-            following = self.text[self.place + 1 : self.place + 2]
-            self.parts.append("" if following == "\n" else following)
-            self.place += 2
+            self._escaped()
         elif char in "$`":
             begun = self.begun
             for n, part in enumerate(self._expansion().split()):
@@ -116,6 +114,15 @@ class _Lexer:
         else:
             self.parts.append(char)
             self.place += 1
+
+    def _escaped(self) -> None:
+        """A character after a backslash; a line that goes on is no word."""
+        following = self.text[self.place + 1 : self.place + 2]
+        if following != "\n":
+            self.parts.append(following)
+        elif not self.parts:
+            self.begun = -1
+        self.place += 2
 
     def _quoted(self) -> None:
         self.place += 1

@@ -296,7 +296,7 @@ class Walker:
             one = ones[0]
             where = places(one, install, self.matrix)
             groups = Picker(self.matrix, self.host.platform, self.state.python, {}, install).groups(one)
-            if len(ones) > 1 or not groups or one.vague:
+            if len(ones) > 1 or not groups or one.vague or not one.spec:
                 self._unknown(one, install, where)
                 if len(ones) > 1:
                     self.state.packages[name] = replace(self.state.packages[name], version="", local="", spec="")
