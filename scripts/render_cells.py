@@ -8,9 +8,11 @@ The closure over what the matrix does not model is asked of PyPI, so the network
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from accel_env import app, app_cells
@@ -56,15 +58,19 @@ def render(names: Iterable[str], root: Path, *, check: bool) -> list[str]:
     book = app_cells.load_book(matrix)
     cells = app_cells.choose(book, names)
     states = [app_cells.state(cell, matrix) for cell in cells]
+    befores = [contents(root / state.cell.name) for state in states]
+
+    def wanted(state: app_cells.State, before: Mapping[str, bytes]) -> dict[str, bytes]:
+        if state.lacks:
+            return {}
+        print(f"... {state.cell.name}", file=sys.stderr, flush=True)
+        return app_cells.files(state.cell, matrix, before, lambda _: None)
+
     changed: list[str] = []
-    for number, state in enumerate(states, 1):
-        folder = root / state.cell.name
-        before = contents(folder)
-        wanted: dict[str, bytes] = {}
-        if not state.lacks:
-            print(f"... {number}/{len(states)} {state.cell.name}", file=sys.stderr, flush=True)
-            wanted = app_cells.files(state.cell, matrix, before, lambda _: None)
-        changed += put(folder, before, wanted, check)
+    # Most of the time is uv's, in processes of its own.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for state, before, files in zip(states, befores, pool.map(wanted, states, befores), strict=True):
+            changed += put(root / state.cell.name, before, files, check)
     if not names:
         known = {cell.name for cell in cells}
         for folder in sorted(path for path in root.glob("*") if path.is_dir() and path.name not in known):
