@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +16,13 @@ from tests.integration.loopback import Site, serving
 from tests.integration.samples import RULES, Tables, beside, candidate, make_wheel, solution
 
 from accel_env.errors import ClosureError
-from accel_env.lock.close import LockOptions, close
+from accel_env.lock.close import LockOptions, close, look_into
 from accel_env.lock.closer import Refusal
 from accel_env.lock.fetch import hash_wheel
 from accel_env.lock.uv import UvCloser
 from accel_env.lock.write import lock_files
 from accel_env.matrix.types import Index
-from accel_env.model import Lock, Solution
+from accel_env.model import Host, Lock, Solution
 
 TAG = "cp312-cp312-manylinux_2_28_x86_64"
 TORCH = f"torch-9.1.0+cu126-{TAG}.whl"
@@ -251,3 +253,92 @@ def test_bounds_of_a_download(site: Site, tmp_path: Path) -> None:
     assert caught.value.reference == "artifact-hash-mismatch" and found.sha256 in str(caught.value)
     with pytest.raises(ClosureError, match="no http or https"):
         hash_wheel("file:///etc/passwd", "x.whl")
+
+
+def test_a_users_settings_do_not_bend_the_lock(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where the package index is, is the user's to say."""
+    plain = closed(pick("wants-torch"), site, cache=tmp_path / "cache")
+    settings = tmp_path / "home" / ".config" / "uv" / "uv.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        f'index-url = "{site.url}/simple"\nresolution = "lowest"\nextra-index-url = ["http://127.0.0.1:9"]\n'
+        '[pip]\nresolution = "lowest"\nexclude-newer = "2020-01-01"\n'
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("UV_RESOLUTION", "lowest")
+    for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE", "UV_NO_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    bent = close(pick("wants-torch"), tables(site), RULES, UvCloser(), LockOptions(CUT_OFF, cache=tmp_path / "cache"))
+    assert isinstance(plain, Lock) and isinstance(bent, Lock) and lock_files(bent) == lock_files(plain)
+
+
+def test_a_requirement_on_a_module_is_met_by_the_pick_that_owns_it(site: Site) -> None:
+    make_wheel(site.simple, "triton", "3.9.0")
+    make_wheel(site.simple, "wants-triton", "1.0", ("triton>=3.5",))
+    make_wheel(site.simple, "wants-old-triton", "1.0", ("triton<3.5",))
+    matrix = tables(site)
+    matrix.know("house:cu126", TORCH)
+    matrix.know("house:cu126", f"triton_house-3.8.0-{TAG}.whl")
+    torch = candidate("torch", "9.1.0", "cu126", "house:cu126", requires=("smallpart>=1", "triton-house==3.8.0"))
+    house = candidate("triton-house", "3.8.0", "any", "house:cu126")
+    lock = closed(solution(torch, house, outside=("wants-triton",)), site, matrix)
+    assert isinstance(lock, Lock) and "requirements on triton are met by triton-house 3.8.0: it owns the module" in lock.notes
+    assert [file.name for file in lock.files] == ["leaf", "smallpart", "torch", "triton-house", "wants-triton"]
+    refusal = closed(solution(torch, house, outside=("wants-old-triton",)), site, matrix)
+    assert isinstance(refusal, Refusal) and [name for name, _, _ in refusal.picks] == ["triton-house"]
+    assert "wants-old-triton" in refusal.reason and "triton is triton-house 3.8.0 here" in refusal.reason
+
+
+def test_wheels_for_the_oldest_macos_that_torch_is_for(site: Site) -> None:
+    make_wheel(site.simple, "metal", "1.0", tag="cp312-cp312-macosx_14_0_arm64")
+    make_wheel(site.simple, "metal", "2.0", tag="cp312-cp312-macosx_15_0_arm64")
+    lock = closed(solution(candidate("metal", "1.0"), host=Host(os="macos", arch="aarch64"), image=None), site)
+    assert isinstance(lock, Lock) and [file.filename for file in lock.files] == ["metal-1.0-cp312-cp312-macosx_14_0_arm64.whl"]
+    refusal = closed(solution(candidate("metal", "2.0"), host=Host(os="macos", arch="aarch64"), image=None), site)
+    assert isinstance(refusal, Refusal) and "macosx_14_0_arm64" in refusal.reason
+
+
+def test_a_refusal_of_torch_finds_the_torch_that_would_do(site: Site) -> None:
+    make_wheel(site.simple, "torch", "8.0.0")
+    make_wheel(site.simple, "torch", "7.0.0")
+    found = pick("wants-old-torch")
+    refusal = closed(found, site)
+    assert isinstance(refusal, Refusal) and refusal.torch == ""
+    closer = UvCloser(default_index=f"{site.url}/simple")
+    assert look_into(refusal, found, tables(site), RULES, closer, LockOptions(CUT_OFF)).torch == "8.0.0"
+
+
+def test_a_password_in_the_address_of_the_index_is_in_no_lock(site: Site) -> None:
+    address = site.url.replace("http://", "http://me:secret@")
+    closer = UvCloser(default_index=f"{address}/simple")
+    lock = close(solution(candidate("smallpart", "1.0")), tables(site), RULES, closer, LockOptions(CUT_OFF))
+    assert isinstance(lock, Lock) and lock.files[0].url.startswith(site.url)
+    assert b"secret" not in b"".join(lock_files(lock).values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_nothing_is_left_behind_when_it_is_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
+    program = tmp_path / "uv"
+    program.write_text(
+        f"#!{sys.executable}\nimport pathlib, sys, time\n"
+        "if '--version' in sys.argv or '--help' in sys.argv: sys.exit()\n"
+        "pathlib.Path(__file__).with_name('started').touch()\ntime.sleep(60)\n"
+    )
+    program.chmod(0o755)
+    words = ["lock", "torch==2.14.1", "--host", "cpu-x86_64", "-o", str(tmp_path / "out")]
+    script = (
+        f"import sys; import accel_env.lock.uv as uv; uv.find_uv = lambda: {str(program)!r}\n"
+        f"from accel_env.__main__ import main; sys.exit(main({words!r}))"
+    )
+    (tmp_path / "tmp").mkdir()
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], env=PLAIN | {"TMPDIR": str(tmp_path / "tmp")}, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "started").exists() and child.poll() is None:
+        time.sleep(0.02)
+    assert [path.name[:10] for path in (tmp_path / "tmp").iterdir()] == ["accel-env-"]
+    child.send_signal(number)
+    _, talk = child.communicate(timeout=20)
+    assert list((tmp_path / "tmp").iterdir()) == [] and not (tmp_path / "out").exists()
+    assert child.returncode == 130 and "interrupted" in talk
