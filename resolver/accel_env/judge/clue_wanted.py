@@ -63,7 +63,8 @@ def wanted_findings(scene: Scene) -> Iterator[Finding]:
         if not scene.wanted(row) or row.name in spoken:
             continue
         clue = Clue("wanted", "python-no-wheel", row.name, row.text)
-        found = _by_index(scene, clue, row) or no_prebuilt(scene, row)
+        known = row.name in scene.matrix.package_names() and not row.vendor
+        found = _by_index(scene, clue, row) or (known and (no_prebuilt(scene, row) or _by_needs(scene, clue, row))) or None
         if found is not None:
             yield found
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from accel_env.judge.types import Finding, Fix, Installed
-from accel_env.solve.versions import allows
+from accel_env.judge.words import built_for
+from accel_env.solve.versions import allows, minor
 
 if TYPE_CHECKING:
     from accel_env.judge.book_rows import Pairing
@@ -16,7 +17,8 @@ PAIR = "package-pair-mismatch"
 
 
 def pairing_findings(scene: Scene) -> Iterator[Finding]:
-    """Findings of judge.yaml's pairings between packages."""
+    """Findings of judge.yaml's pairings between packages, and of what is written about what a build was made for."""
+    yield from _built_findings(scene)
     names = {row.name for row in scene.rows()}
     for row in scene.rows():
         for rule in scene.book.pairings:
@@ -26,6 +28,28 @@ def pairing_findings(scene: Scene) -> Iterator[Finding]:
             if other is not None and _apart(scene, rule, other):
                 yield _finding(scene, rule, row, other)
                 break
+
+
+def _built_findings(scene: Scene) -> Iterator[Finding]:
+    """Extensions that are said to be built for another torch than the one that is there."""
+    torch = scene.torch()
+    for row in scene.rows():
+        version, label = built_for(row.text)
+        if torch is None or row.name == "torch" or not (version or label):
+            continue
+        apart = bool(version and torch.version) and minor(version) != minor(torch.version)
+        other = bool(label and torch.local) and label != torch.local and "cpu" in (label, torch.local)
+        if not apart and not other:
+            continue
+        made = version + (f"+{label}" if label else "")
+        here = torch.version + (f"+{torch.local}" if torch.local else "")
+        text = f"{row.name} is built for torch {made}; torch here is {here}"
+        fixes = (
+            Fix("package", "torch", f"=={version}" if version else "", label, do="the torch that it was built for"),
+            Fix("package", row.name, do="take the build for the installed torch"),
+        )
+        reason = scene.because("torch", text, scene.book.note("extension-abi"))
+        yield Finding("extension-abi-mismatch", row.name, "error" if scene.complaint else "warning", text, (reason,), fixes)
 
 
 def _is(row: Installed, rule: Pairing) -> bool:

@@ -23,6 +23,23 @@ def machine_findings(scene: Scene) -> Iterator[Finding]:
     yield from _vendor_plugin(scene)
     yield from _vendor_pairings(scene)
     yield from _boards(scene)
+    yield from _overwritten(scene)
+
+
+def _overwritten(scene: Scene) -> Iterator[Finding]:
+    """A torch of an index where the vendor's software needs its own."""
+    row = scene.torch()
+    rule = scene.book.same_release.get(scene.vendor)
+    if rule is None or row is None or row.vendor or not row.local or row.wanted:
+        return
+    text = (
+        f"torch {row.version}+{row.local} is a build of an index; the software of {scene.named()} works with its own torch alone"
+    )
+    fixes = (
+        Fix("image", do="start from the vendor's image again and constrain torch in every later pip step"),
+        Fix("package", "torch", do="install the vendor's torch again"),
+    )
+    yield Finding("vendor-build-overwritten", "torch", level, text, (scene.because("build", text, rule[1]),), fixes)
 
 
 def _boards(scene: Scene) -> Iterator[Finding]:
@@ -96,14 +113,20 @@ def _vendor_stack(scene: Scene) -> Iterator[Finding]:
     """Where driver and software of the image must be one release."""
     rule = scene.book.same_release.get(scene.vendor)
     inside, driver = container_release(scene), scene.driver.low
-    if rule is None or not inside or not driver or _release(driver) == _release(inside):
+    if rule is None or not inside or not driver or _same_release(driver, inside):
         return
     text = f"the host's driver is {driver}, the container is {inside}: they must be one release"
     fixes = (
         Fix("driver", rule[0], spec=f"=={inside}", do=f"upgrade driver and firmware of the host to {inside}"),
         Fix("image", rule[0], do=f"an image of release {driver}, the host's own"),
+        *scene.book.recipe(rule[0]),
     )
     yield Finding("vendor-stack-version-mismatch", rule[0], "error", text, (scene.because("driver", text, rule[1]),), fixes)
+
+
+def _same_release(one: str, other: str) -> bool:
+    """True where two releases agree as far as both are said: `1.16` may be any patch of it."""
+    return all(a == b for a, b in zip(_release(one), _release(other), strict=False))
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -114,7 +137,7 @@ def _release(text: str) -> tuple[int, ...]:
 def _vendor_plugin(scene: Scene) -> Iterator[Finding]:
     """A plugin whose number is release and build of the vendor's software: `1.16.0.526` beside the driver `1.16.1-7`."""
     rule = scene.book.same_release.get(scene.vendor)
-    driver = scene.said("driver")
+    driver = scene.said("driver") or scene.driver.text or container_release(scene)
     found = re.search(r"(\d+\.\d+\.\d+)-(\d+)", driver)
     whole = re.search(r"\d+\.\d+\.\d+", driver)
     if rule is None or whole is None:
