@@ -105,9 +105,11 @@ def _attempts(
 
 def _solve(problem: Problem, refused: list[tuple[Refusal, Solution]], matrix: Matrix) -> Solution | Conflict:
     """The answer with a torch that the closure said it would take; where there is none, any that it has not refused yet."""
+    from accel_env.lock.words import TAKEN
+
     torch = refused[0][0].torch if refused else ""
     if torch:
-        ask = Ask("torch", f"<={torch}", text=f"torch<={torch}", origin="taken by the closure")
+        ask = Ask("torch", f"<={torch}", text=f"torch<={torch}", origin=TAKEN)
         result = answer_of(replace(problem, asks=(*problem.asks, ask)), matrix)
         if isinstance(result, Solution):
             return result
@@ -115,8 +117,10 @@ def _solve(problem: Problem, refused: list[tuple[Refusal, Solution]], matrix: Ma
 
 
 def _learn(problem: Problem, refusal: Refusal) -> Problem:
+    from accel_env.lock.words import NEEDED
+
     if refusal.also:
-        asks = tuple(Ask(name, "", text=name, origin="needed by the closure") for name in refusal.also)
+        asks = tuple(Ask(name, "", text=name, origin=NEEDED) for name in refusal.also)
         return replace(problem, asks=problem.asks + asks)
     return replace(problem, nogoods=(*problem.nogoods, Nogood(refusal.picks, refusal.reason)))
 

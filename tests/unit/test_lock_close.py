@@ -58,7 +58,8 @@ def test_stand_ins_come_back_as_the_matrixs_files(tables: Tables) -> None:
     torch = lock.files[1]
     assert torch.url == f"https://wheels.example/whl/cu126/{NAME.replace('+', '%2B')}"
     assert (torch.sha256, torch.size, torch.requires) == (tables.artifacts["house:cu126"][NAME].sha256, 11, ("numpy",))
-    assert lock.tools == {"uv": "9", "matrix": "2026.11.30", "matrix_digest": tables.digest}
+    made_by = "accel-env lock --arch x86_64 --stack cuda-12.6 --python 3.12 --target container"
+    assert lock.tools == {"uv": "9", "matrix": "2026.11.30", "matrix_digest": tables.digest, "made_by": made_by}
     assert lock.exclude_newer == "2026-11-30"
     assert closer.question is not None and closer.question.stand_ins[0].filename == NAME
 

@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ def test_requirements_for_pip(lock: Lock) -> None:
         f"numpy==2.3.5 \\\n    --hash=sha256:{numpy.sha256}\n"
         f"torch @ {URL} \\\n    --hash=sha256:{torch.sha256}\n"
     )
+
+
+def test_what_made_the_files_stands_in_them(lock: Lock) -> None:
+    made = replace(lock, tools={**lock.tools, "made_by": "accel-env lock 'torch>=2' --device 'Mid 80'"})
+    assert "# made by: accel-env lock 'torch>=2' --device 'Mid 80'\n" in requirements_text(made)
+    assert 'made-by = "accel-env lock \'torch>=2\' --device \'Mid 80\'"\n' in pylock_text(made)
+    assert "made by" not in requirements_text(lock)
 
 
 def test_every_hash_of_a_release_with_several_files() -> None:

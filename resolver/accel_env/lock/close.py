@@ -15,6 +15,7 @@ from accel_env.lock.closer import Closer, Closure, Found, Refusal
 from accel_env.lock.notes import notes_of
 from accel_env.lock.question import make_question, substitutes, target_of, torch_question
 from accel_env.lock.rules import Rules
+from accel_env.lock.words import words_of
 from accel_env.model import Lock, LockedFile
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def close(solution: Solution, matrix: Facts, rules: Rules, closer: Closer, optio
     if missing := checks.unhashed(files):
         raise ClosureError("artifact-unhashed", f"no sha256 is known of {', '.join(missing)}")
     tools = {**answer.tools, "matrix": matrix.version, "matrix_digest": matrix.digest}
+    if words := words_of(solution):
+        tools["made_by"] = f"accel-env {words}"
     return Lock(solution, files, options.exclude_newer, tools, notes_of(solution, chosen, answer, left, rules))
 
 

@@ -45,7 +45,9 @@ def provenance(lock: Lock) -> tuple[str, ...]:
     """What the lock follows from, one line each; no moment of writing among it."""
     target, solution = target_of(lock.solution), lock.solution
     libc = f", {target.libc_family or 'libc'} {target.libc}" if target.libc else ""
+    words = lock.tools.get("made_by")
     return (
+        *([f"made by: {' '.join(words.split())}"] if words else []),
         f"stack {solution.stack}, Python {solution.python}, {target.platform}{libc}",
         f"matrix {lock.tools.get('matrix', 'unknown')} {lock.tools.get('matrix_digest', '')}".rstrip(),
         f"closed by uv {lock.tools.get('uv', 'unknown')}"
