@@ -156,3 +156,19 @@ def test_the_architecture_of_the_platform() -> None:
 def test_configured_indexes_hold_from_then_on() -> None:
     first, last = installs("FROM a\nRUN pip install x\nRUN pip config set global.index-url https://i && pip install torch\n")
     assert (first.index, last.index) == ("", "https://i")
+
+
+def test_environments_and_the_pythons_they_are_for() -> None:
+    steps = (
+        read("FROM a\nRUN python3.11 -m venv /v && python3 -m pip --python /v/bin/python install --no-deps torch\n")
+        .scenes[0]
+        .steps
+    )
+    assert [type(s) for s in steps] == [Tools, Tools, Install]
+    assert steps[1] == Tools(("venv",), "Dockerfile:2")
+    assert not any(isinstance(s, Tools) for s in read("FROM a\nRUN python3 -m venv --system-site-packages /v\n").scenes[0].steps)
+
+
+def test_a_tree_that_becomes_the_root_takes_its_environment_along() -> None:
+    text = "FROM a AS b\nRUN pip install torch\nFROM c\nCOPY --from=b {} /\n"
+    assert installs(text.format("/out/")) and not installs(text.format("/app/main"))

@@ -162,7 +162,8 @@ class _Reader:
             stage.steps.append(Tools(tuple(sources), where))
             return
         stage.steps.append(Tools(tuple(sources), where))
-        if any(_ENVIRONMENTS.search(source) for source in sources):
+        whole = target == "/" and any(source.endswith("/") for source in sources)
+        if whole or any(_ENVIRONMENTS.search(source) for source in sources):
             stage.steps += _carried(other.steps)
 
 

@@ -39,10 +39,10 @@ def steps(command: Command, context: Context) -> tuple[Step, ...]:
         return ()
     where = f"{context.file}:{command.line}"
     head, rest = words[0].rpartition("/")[2], words[1:]
-    if _PYTHON.fullmatch(head) and list(rest[:2]) == ["-m", "pip"]:
-        return (*_version_of(head, where), *_pip(rest[2:], command, context, where))
-    if _PYTHON.fullmatch(head) and list(rest[:3]) == ["-m", "uv", "pip"]:
-        return _uv(rest[2:], command, context, where)
+    if _PYTHON.fullmatch(head) and rest[:1] == ("-m",):
+        return _module(head, rest[1:], command, context, where)
+    if head == "virtualenv":
+        return _venv(rest, where)
     if _PIP.fullmatch(head):
         return _pip(rest, command, context, where)
     if head == "uv":
@@ -57,6 +57,19 @@ def steps(command: Command, context: Context) -> tuple[Step, ...]:
     if head in ("wget", "curl", "aria2c", "sh", "bash") or ".run" in head:
         return (Tools(tuple(word for word in words if not word.startswith("-")), where),)
     return ()
+
+
+def _module(python: str, rest: tuple[str, ...], command: Command, context: Context, where: str) -> tuple[Step, ...]:
+    """What follows `python -m`."""
+    if rest[:1] == ("pip",):
+        return (*_version_of(python, where), *_pip(rest[1:], command, context, where))
+    if rest[:2] == ("uv", "pip"):
+        return _uv(rest[1:], command, context, where)
+    return (*_version_of(python, where), *_venv(rest[1:], where)) if rest[:1] in (("venv",), ("virtualenv",)) else ()
+
+
+def _venv(rest: Sequence[str], where: str) -> tuple[Step, ...]:
+    return () if "--system-site-packages" in rest else (Tools(("venv",), where),)
 
 
 def _bare(words: Sequence[str]) -> tuple[str, ...]:
@@ -83,13 +96,14 @@ def _version_of(python: str, where: str) -> tuple[Step, ...]:
 
 
 def _pip(rest: Sequence[str], command: Command, context: Context, where: str) -> tuple[Step, ...]:
-    plain = [word for word in rest if not word.startswith("-")]
-    if plain[:1] == ["uninstall"]:
-        return (Removed(tuple(normalise(word) for word in plain[1:]), where),)
-    if plain[:1] == ["config"]:
-        return _configured(plain[1:], where)
-    place = next((i for i, word in enumerate(rest) if word in ("install", "wheel", "download")), -1)
-    if place < 0 or any(not word.startswith("-") for word in rest[:place]):
+    place = piplike.verb(rest)
+    asked = rest[place] if place >= 0 else ""
+    plain = [word for word in rest[place + 1 :] if not word.startswith("-")]
+    if asked == "uninstall":
+        return (Removed(tuple(normalise(word) for word in plain), where),)
+    if asked == "config":
+        return _configured(plain, where)
+    if asked not in ("install", "wheel", "download"):
         return ()
     words = piplike.read([*rest[:place], *rest[place + 1 :]])
     return _install("pip", words, command, context, where)

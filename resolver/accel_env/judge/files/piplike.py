@@ -112,6 +112,17 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield from _short(word, rest)
 
 
+def verb(words: Sequence[str]) -> int:
+    """Where the verb stands after the options of the program itself (`pip --python X install`); -1 without one."""
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if not word.startswith("-"):
+            return place
+        place += 1 if "=" in word or not _valued(word) else 2
+    return -1
+
+
 def _valued(flag: str) -> bool:
     return flag in _INDEX or flag in _EXTRA or flag in _TAKES_VALUE or flag in _SPEAKING
 
