@@ -32,9 +32,8 @@ def _overwritten(scene: Scene) -> Iterator[Finding]:
     rule = scene.book.same_release.get(scene.vendor)
     if rule is None or row is None or row.vendor or not row.local or row.wanted:
         return
-    text = (
-        f"torch {row.version}+{row.local} is a build of an index; the software of {scene.named()} works with its own torch alone"
-    )
+    text = f"torch {row.version}+{row.local} comes from an index; the software of {scene.named()} works with its own torch alone"
+    level = "error" if scene.complaint else "warning"
     fixes = (
         Fix("image", do="start from the vendor's image again and constrain torch in every later pip step"),
         Fix("package", "torch", do="install the vendor's torch again"),
