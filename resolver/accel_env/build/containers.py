@@ -49,7 +49,7 @@ def run_words(request: RunRequest, name: str, more: tuple[str, ...] = ()) -> lis
     words = ["run", "--rm", "--name", name, *more]
     if not any(word.startswith(("--net=", "--network=")) or word in ("--net", "--network") for word in request.words):
         words += ["--network", request.network]
-    words += ["--read-only", "--tmpfs", "/tmp"] if request.read_only else []
+    words += ["--read-only", "--tmpfs", "/tmp:exec"] if request.read_only else []
     words += ["--user", request.user] if request.user else []
     words += ["--entrypoint", request.entrypoint] if request.entrypoint is not None else []
     for key, value in request.env:

@@ -34,14 +34,13 @@ class DockerEngine:
 
     def __init__(self, program: str = "docker") -> None:
         self._program = program
-        self._connected: docker.DockerClient | None = None
 
     def info(self) -> EngineInfo:
         """See Engine."""
-        with self._answers():
-            version = self._client().version()
-        client = self._ask("--version").removeprefix("Docker version ").partition(",")[0]
-        return EngineInfo("docker", str(version["Version"]), client, str(version.get("Arch", "")))
+        with self._client() as client:
+            version = client.version()
+        ours = self._ask("--version").removeprefix("Docker version ").partition(",")[0]
+        return EngineInfo("docker", str(version["Version"]), ours, str(version.get("Arch", "")))
 
     def build(self, request: BuildRequest, watch: Watcher) -> Built:
         """See Engine."""
@@ -83,8 +82,8 @@ class DockerEngine:
 
     def inspect(self, ref: str) -> ImageDetails | None:
         """See Engine."""
-        with self._answers():
-            image = self._image(ref)
+        with self._client() as client:
+            image = _image(client, ref)
         return None if image is None else details(image.attrs)
 
     def run(self, request: RunRequest) -> Ran:
@@ -93,53 +92,57 @@ class DockerEngine:
 
     def save(self, ref: str) -> Iterator[bytes]:
         """See Engine."""
-        with self._answers():
-            image = self._image(ref)
+        with self._client() as client:
+            image = _image(client, ref)
             if image is None:
                 raise BuildError("no-image", f"the engine has no image {ref}", hint="build it first")
             yield from image.save(named=False)
 
     def load(self, path: str) -> str:
         """See Engine."""
-        with self._answers(), open(path, "rb") as archive:
-            return str(self._client().images.load(archive)[0].id)
+        with self._client() as client, open(path, "rb") as archive:
+            return str(client.images.load(archive)[0].id)
 
     def tag(self, ref: str, name: str) -> None:
         """See Engine."""
-        with self._answers():
-            self._client().api.tag(ref, *_split(name), force=True)
+        with self._client() as client:
+            client.api.tag(ref, *_split(name), force=True)
 
     def remove(self, ref: str) -> None:
         """See Engine."""
         import docker.errors
 
-        with self._answers(), contextlib.suppress(docker.errors.NotFound):
-            self._client().images.remove(ref)
-
-    def _image(self, ref: str) -> Image | None:
-        import docker.errors
-
-        try:
-            return self._client().images.get(ref)
-        except docker.errors.NotFound:
-            return None
+        with self._client() as client, contextlib.suppress(docker.errors.NotFound):
+            client.images.remove(ref)
 
     def _discard(self, container: str) -> None:
         """Removes a container, running or not; nothing happens when it is gone."""
         import docker.errors
 
-        with self._answers(), contextlib.suppress(docker.errors.NotFound):
-            self._client().api.remove_container(container, force=True, v=True)
+        with self._client() as client, contextlib.suppress(docker.errors.NotFound):
+            client.api.remove_container(container, force=True, v=True)
 
-    def _client(self) -> docker.DockerClient:
-        """The SDK's client, on the endpoint that the command line uses."""
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[docker.DockerClient]:
+        """The SDK's client, on the endpoint that the command line uses; its errors are worded."""
         import docker
+        import docker.errors
+        import requests
 
-        if self._connected is None:
-            endpoint = os.environ.get("DOCKER_HOST") or self._ask("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
-            settings = {**os.environ, **({"DOCKER_HOST": endpoint} if endpoint else {})}
-            self._connected = docker.from_env(version="auto", timeout=SECONDS, environment=settings)
-        return self._connected
+        endpoint = os.environ.get("DOCKER_HOST") or self._ask("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+        settings = {**os.environ, **({"DOCKER_HOST": endpoint} if endpoint else {})}
+        try:
+            with contextlib.closing(docker.from_env(version="auto", timeout=SECONDS, environment=settings)) as client:
+                yield client
+        except docker.errors.APIError as problem:
+            raise BuildError("engine-refused", f"the engine refused: {problem.explanation or problem}") from None
+        except (docker.errors.DockerException, requests.RequestException) as problem:
+            raise BuildError(
+                "no-engine",
+                "no Docker engine answers",
+                context=(str(problem)[:300],),
+                hint="start it, or name its address in DOCKER_HOST; `docker version` must show a server",
+            ) from None
 
     def _builder(self) -> str:
         """How BuildKit is driven here: `rawjson`, `plain` (older buildx) or `builtin` (Docker 20.10 and before)."""
@@ -170,23 +173,14 @@ class DockerEngine:
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    @contextlib.contextmanager
-    def _answers(self) -> Iterator[None]:
-        """Words the SDK's errors."""
-        import docker.errors
-        import requests
 
-        try:
-            yield
-        except docker.errors.APIError as problem:
-            raise BuildError("engine-refused", f"the engine refused: {problem.explanation or problem}") from None
-        except (docker.errors.DockerException, requests.RequestException) as problem:
-            raise BuildError(
-                "no-engine",
-                "no Docker engine answers",
-                context=(str(problem)[:300],),
-                hint="start it, or name its address in DOCKER_HOST; `docker version` must show a server",
-            ) from None
+def _image(client: docker.DockerClient, ref: str) -> Image | None:
+    import docker.errors
+
+    try:
+        return client.images.get(ref)
+    except docker.errors.NotFound:
+        return None
 
 
 def build_words(request: BuildRequest, kind: str, answer: str) -> list[str]:
