@@ -12,6 +12,7 @@ from accel_env.matrix.codec import flatten, pack_candidates
 from accel_env.matrix.devices import key_of
 from accel_env.matrix.expand import Expander
 from accel_env.matrix.packages import Package, parse_package
+from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row, dotted
 from accel_env.matrix.types import Absent, Artifact, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
 from accel_env.model import Candidate, Fact, Image
@@ -112,11 +113,9 @@ def _refusal(faults: Faults, contents: Mapping[str, bytes], root: str) -> InputE
     more = len(faults.items) - len(listed)
     lines = [str(fault) for fault in listed] + ([f"and {more} more"] if more else [])
     first = listed[0]
-    if len(listed) == 1:
-        lines = []
     place = f"{first.file}, {first.path}" if first.path else first.file
-    message = (f"{place}: {first.message}" if len(faults.items) == 1
-               else f"{len(faults.items)} faults in the matrix, the first in {place}")
+    count = len(faults.items)
+    message = f"a fault in {place}" if count == 1 else f"{count} faults in the matrix, the first in {place}"
     return InputError("matrix-invalid", message, context=tuple(lines),
                       hint=f"correct the file; {os.path.join(root, 'README.md')} describes the format")
 
@@ -195,7 +194,7 @@ _READERS: Mapping[str, Callable[[Model, Row], None]] = {
     "matrix": _read_matrix, "package": _read_package, "stack": _read_stack, "devices": _read_devices,
     "artifacts": _read_artifacts, "images": _reader(tables.parse_images, "images"),
     "indexes": _reader(tables.parse_indexes, "indexes"), "python": _reader(tables.parse_pythons, "pythons"),
-    "conflicts": _reader(tables.parse_conflicts, "conflicts"), "profiles": _reader(tables.parse_profiles, "profiles"),
+    "conflicts": _reader(tables.parse_conflicts, "conflicts"), "profiles": _reader(parse_profiles, "profiles"),
 }
 
 
