@@ -103,8 +103,14 @@ def test_what_a_pick_must_not_have_beside_it() -> None:
 
 
 def test_development_builds() -> None:
-    assert "development build" in broken(locked("torchao", "0.15.0.dev20261101"))[0]
-    assert "development build" in broken(locked("x", "1.0", url="https://wheels.example/nightly/x-1.0-py3-none-any.whl"))[0]
+    url = "https://wheels.example/nightly/x-1.0-py3-none-any.whl"
+    assert "removed after a while" in broken(locked("x", "1.0", url=url))[0]
+    assert "removed after a while" in broken(locked("torchao", "0.15.0.dev20261101", "house:cpu"))[0]
+    assert broken(locked("deepspeed", "0.3.1.dev3")) == (
+        "deepspeed 0.3.1.dev3 is a development build, and no release of it has a wheel that can be used here",
+    )
+    asked = replace(solution(), outside=(Ask("DeepSpeed", "==0.3.1.dev3"),))
+    assert misplaced(asked, (locked("deepspeed", "0.3.1.dev3"),), Tables(), RULES) == ()
 
 
 def test_a_modelled_package_whose_build_matters_goes_back_to_the_solver() -> None:

@@ -99,6 +99,7 @@ def test_variables() -> None:
         "UV_INDEX_HOUSE_PASSWORD": "secret",
         "UV_HTTP_TIMEOUT": "3",
         "UV_RESOLUTION": "lowest",
+        "UV_CACHE_DIR": "",
         "UV_INDEX": "x",
         "UV_CONFIG_FILE": "y",
         "UV_INDEX_URL": "z",

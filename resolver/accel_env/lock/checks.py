@@ -112,14 +112,18 @@ def _is_exact(ask: Ask) -> bool:
 
 
 def misplaced(solution: Solution, files: tuple[LockedFile, ...], matrix: Knowledge, rules: Rules) -> tuple[str, ...]:
-    """Sentences about other vendors' user space from PyPI: no other pick would keep it out."""
+    """Sentences about what PyPI brings in and should not: another vendor's user space, development builds. No other pick would
+    keep it out."""
     stack = solution.stack.partition("-")[0]
-    return tuple(
-        f"{file.name} {file.version} from PyPI on {solution.stack}: {rule.why} ({_source(matrix, rule.fact)})"
-        for file in files
-        if file.index == PYPI
-        for rule in rules.forbid
-        if rule.hits(normalise(file.name), stack)
+    return (
+        *(
+            f"{file.name} {file.version} from PyPI on {solution.stack}: {rule.why} ({_source(matrix, rule.fact)})"
+            for file in files
+            if file.index == PYPI
+            for rule in rules.forbid
+            if rule.hits(normalise(file.name), stack)
+        ),
+        *_unreleased(solution, files),
     )
 
 
@@ -212,7 +216,19 @@ def _nightly(files: tuple[LockedFile, ...]) -> list[str]:
     return [
         f"{file.name} {file.version} is a development build: such files are removed after a while, so a lock cannot name them"
         for file in files
-        if Version(file.version).is_devrelease or "/nightly/" in file.url
+        if "/nightly/" in file.url or (file.index != PYPI and Version(file.version).is_devrelease)
+    ]
+
+
+def _unreleased(solution: Solution, files: tuple[LockedFile, ...]) -> list[str]:
+    """PyPI keeps development builds, but a closer takes one that nobody asked for only where it finds no wheel of a release."""
+    from packaging.version import Version
+
+    exact = {normalise(ask.name) for ask in solution.outside if _is_exact(ask)}
+    return [
+        f"{file.name} {file.version} is a development build, and no release of it has a wheel that can be used here"
+        for file in files
+        if file.index == PYPI and Version(file.version).is_devrelease and normalise(file.name) not in exact
     ]
 
 

@@ -39,7 +39,8 @@ _NAMED_BY_UV = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 
 def environment(given: Mapping[str, str], default_index: str = "", os_floor: str = "") -> dict[str, str]:
     """The environment for uv. `default_index`: instead of the user's; `os_floor`: the oldest macOS to lock for (empty: uv's)."""
-    kept = {key: value for key, value in given.items() if not key.startswith("UV_") or _HARMLESS.fullmatch(key)}
+    # an empty variable says nothing, but uv wants a value
+    kept = {key: value for key, value in given.items() if not key.startswith("UV_") or (value and _HARMLESS.fullmatch(key))}
     kept.pop("MACOSX_DEPLOYMENT_TARGET", None)
     if os_floor:
         kept["MACOSX_DEPLOYMENT_TARGET"] = os_floor
