@@ -72,7 +72,7 @@ class Ground:
         soft: list[Failure] = []
         if candidate.rank >= SOURCE_RANK and not self.policy.source_builds:
             need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
-            hard.append(Failure(need, "a source build, picked only when asked for", self._charge("source")))
+            hard.append(Failure(need, "it is picked only with --source-builds", self._charge("source")))
         if candidate.index == "image" and self.policy.target == "venv":
             need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
             hard.append(Failure(need, "this plan is for a venv", self._charge("target")))
