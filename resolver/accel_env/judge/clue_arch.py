@@ -10,9 +10,9 @@ from accel_env.judge.builds import cuda_of
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import arch_fixes, failing
 from accel_env.judge.fixes import fitting_fixes, torch_fixes, unique
-from accel_env.judge.old import number, old_builds, reaches
+from accel_env.judge.old import lines, number, of_era, old_builds, reaches
 from accel_env.judge.types import Clue, Finding, Fix
-from accel_env.model import Candidate, Need, Subject
+from accel_env.model import Candidate, Device, Need, Subject
 from accel_env.solve.explain import need_text
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import parse, split_stack
@@ -36,7 +36,7 @@ def nvidia(scene: Scene, clue: Clue) -> Finding | None:
         if other is not None:
             return other
     reasons = [*plain(scene, clue).because]
-    message = f"the installed torch has no code for {scene.named()}"
+    message = f"the installed torch has no code for {scene.named(_spoken_of(scene))}"
     if failed is None and said is None and _has_native(scene):
         message = f"the text says that code for {scene.named()} is missing; torch has it, so another compiled package has not"
     if failed:
@@ -45,7 +45,7 @@ def nvidia(scene: Scene, clue: Clue) -> Finding | None:
     elif bound := _toolkit_bound(scene):
         message = bound[0]
         reasons.append(scene.because("arch", *bound))
-    fixes = [*_torch_for(scene), *arch_fixes(scene, "torch")]
+    fixes = [*_torch_for(scene, said), *arch_fixes(scene, "torch")]
     return Finding("gpu-arch-not-in-wheel", "torch", "error", message, tuple(reasons), unique((*fixes, *clue.fixes)))
 
 
@@ -57,13 +57,33 @@ def _has_native(scene: Scene) -> bool:
     return bool(known) and failing(scene, known) is None
 
 
-def _torch_for(scene: Scene) -> list[Fix]:
+def _torch_for(scene: Scene, said: Need | None = None) -> list[Fix]:
     """Builds of torch with code for the device; without a known device only newer toolkits can be named."""
     if scene.arch:
         row = scene.torch()
         era = row is not None and bool(cuda_of(row.local)) and scene.book.toolkit(cuda_of(row.local)) is not None
-        return [*(old_builds(scene) if era else ()), *torch_fixes(scene)]
-    return newer_builds(scene)
+        newest = max((number(arch) for arch in said.values if arch.startswith("sm_")), default=0) if said else 0
+        before = old_builds(scene) if era else lines(scene) if of_era(scene, newest) else []
+        return [*before, *torch_fixes(scene)]
+    return _for_one_of(scene) if len({d.arch for d in scene.devices if d.arch}) > 1 else newer_builds(scene)
+
+
+def _for_one_of(scene: Scene) -> list[Fix]:
+    """Several generations and one that the build has no code for: hide it, or build for it."""
+    lacking = _spoken_of(scene)
+    values = ";".join(dict.fromkeys(f"{d.arch[3:-1]}.{d.arch[-1]}" for d in lacking if d.arch.startswith("sm_")))
+    setting = scene.book.build_setting(scene.vendor)
+    fixes = [Fix("env", set={"CUDA_VISIBLE_DEVICES": "the numbers of the devices that torch has code for"})]
+    if values and setting:
+        fixes.append(Fix("build", "torch", set={setting: values}, do="build it from source for this device"))
+    return fixes
+
+
+def _spoken_of(scene: Scene) -> tuple[Device, ...]:
+    """The devices that the texts name by the last word of their product; all where they name none."""
+    words = "\n".join(scene.environment.texts).lower()
+    named = tuple(d for d in scene.devices if d.name and d.name.lower().split()[-1] in words)
+    return named or scene.devices
 
 
 def newer_builds(scene: Scene) -> list[Fix]:
@@ -233,6 +253,8 @@ def cpu_only(scene: Scene, clue: Clue) -> Finding:
     from accel_env.judge.evaluate import host_findings
 
     base = plain(scene, clue)
+    if clue.component != "torch":
+        return base
     found = next(
         (f for f in host_findings(scene) if f.component == "torch" and f.rule in ("cpu-only-build", "platform-no-wheel")), None
     )
@@ -241,5 +263,10 @@ def cpu_only(scene: Scene, clue: Clue) -> Finding:
             found.rule, "torch", "error", found.message, (*base.because, *found.because), unique((*found.fixes, *clue.fixes))
         )
     return Finding(
-        clue.rule, clue.component, clue.severity, base.message, base.because, unique((*torch_fixes(scene), *clue.fixes))
+        clue.rule,
+        clue.component,
+        clue.severity,
+        base.message,
+        base.because,
+        unique((*old_builds(scene), *torch_fixes(scene), *clue.fixes)),
     )

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from accel_env.judge.builds import cuda_of, hip_of
+from accel_env.judge.builds import cuda_of
 from accel_env.judge.clue_driver import plain
-from accel_env.judge.fixes import fitting_fixes, free_fixes, keep_torch_of, torch_fixes, unique
+from accel_env.judge.fixes import fitting_fixes, free_newer, keep_torch_of, torch_fixes, unique
 from accel_env.judge.pairs import broken_needs, keep_torch_beside
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.judge.words import built_for
 from accel_env.model import Because, Candidate, Subject
 from accel_env.solve.explain import need_text
+from accel_env.solve.problem import normalise
 from accel_env.solve.versions import allows, parse, valid_specifier
 
 if TYPE_CHECKING:
@@ -105,61 +106,8 @@ def cuda_major(scene: Scene, clue: Clue) -> Finding:
     fixes = fitting_fixes(scene, name) if name in scene.matrix.package_names() else []
     if not fixes and name in {row.name for row in scene.rows()}:
         fixes = [Fix("package", name, do="take the build for the CUDA major version of torch")]
-    fixes += torch_fixes(scene, fits, limit=3) if major else []
+    fixes += torch_fixes(scene, fits, limit=3) if major and scene.torch() is not None else []
     return completed(scene, clue, fixes, more=need_reasons(scene, name))
-
-
-def native_library(scene: Scene, clue: Clue) -> Finding:
-    """One wheel with a library per toolkit, and that of torch's is not inside."""
-    name = clue.component
-    rule = "version-string-misparsed" if _misparsed(scene, clue) else clue.rule
-    if rule == clue.rule == "version-string-misparsed" and not _misparsed(scene, clue) and hip_of(scene.torch_label()):
-        rule = "native-lib-missing-for-runtime"
-    fixes = [*free_newer(scene, name)] if rule == "version-string-misparsed" else [*fitting_fixes(scene, name)]
-    fixes += [*_library_override(scene, clue), *keep_torch_of(scene, name, limit=2)]
-    row = scene.row(name)
-    if (row is not None and row.vendor) or "misparsed" in rule:
-        fixes.append(Fix("build", name, do="build it from source with torch's own toolkit version"))
-    return completed(scene, clue, fixes, rule=rule, more=need_reasons(scene, name))
-
-
-def free_newer(scene: Scene, name: str) -> list[Fix]:
-    """The releases after the installed one."""
-    row = scene.row(name)
-    if row is None or not row.version:
-        return []
-    return free_fixes(scene, name, lambda c: parse(c.version) > parse(row.version), limit=1)
-
-
-def _misparsed(scene: Scene, clue: Clue) -> bool:
-    """True where the digits of the library are not those of torch's version but its numbers added up."""
-    digits = re.sub(r"\D", "", clue.facts.get("library", ""))
-    version = hip_of(scene.torch_label()) or cuda_of(scene.torch_label())
-    numbers = version.split(".")[:2]
-    if not digits or len(numbers) < 2:
-        return False
-    return digits != "".join(numbers) and digits == str(int(numbers[0]) * 10 + int(numbers[1]))
-
-
-def _library_override(scene: Scene, clue: Clue) -> Iterator[Fix]:
-    """The variable that picks another library of the same major, where the installed release reads it."""
-    library = re.fullmatch(r"(cuda|rocm)(\d{2,4})", clue.facts.get("library", ""))
-    if library is None:
-        return
-    variable = scene.book.library_variables.get(library[1], "")
-    row = scene.row(clue.component)
-    if not variable:
-        return
-    every = scene.matrix.candidates(clue.component, scene.host.platform)
-    mine = {c.variant for c in every if row is not None and row.version and parse(c.version) == parse(row.version)}
-    major = library[2][:2] if library[1] == "cuda" else library[2][:1]
-    same = sorted((v for v in mine if v.startswith(f"{library[1]}{major}")), key=lambda v: int(re.sub(r"\D", "", v)))
-    value = re.sub(r"\D", "", same[-1]) if same else ""
-    if value:
-        yield Fix("env", set={variable: value}, do=f"take the library {same[-1]}")
-    elif library[1] == "rocm":
-        yield Fix("env", set={variable: "the digits of the library that is there"})
-        yield Fix("build", clue.component, set={"ROCM_VERSION": library[2]}, do="build it for torch's own ROCm version")
 
 
 def soname(scene: Scene, clue: Clue) -> Finding:
@@ -214,11 +162,22 @@ def pin(scene: Scene, clue: Clue) -> Finding:
             base = plain(scene, clue)
             return Finding(clue.rule, gone, "error", base.message, (*base.because, reason), unique((fix, *clue.fixes)))
     name = clue.component
-    fixes = fitting_fixes(scene, name) if name in scene.matrix.package_names() else []
+    fixes = [*_pinned(scene, clue)]
+    fixes += fitting_fixes(scene, name) if name in scene.matrix.package_names() else []
     fixes += keep_torch_of(scene, name, limit=2)
     return completed(
-        scene, clue, [*fixes, Fix("action", do=f"put {name} into an environment of its own")], more=need_reasons(scene, name)
+        scene, clue, [*fixes, Fix("action", do="put it into an environment of its own")], more=need_reasons(scene, name)
     )
+
+
+def _pinned(scene: Scene, clue: Clue) -> Iterator[Fix]:
+    """What a package that is named asks of another one that is here too: `torch==2.6.0: triton==3.2.0`."""
+    for key in ("requires", "requires_other"):
+        found = re.match(r"([A-Za-z][\w.-]{0,60}?) ?([=<>!~]{1,3} ?[\w.+*]{1,40})$", clue.facts.get(key, "").partition(": ")[2])
+        name, spec = (normalise(found[1]), found[2].replace(" ", "")) if found else ("", "")
+        row = scene.row(name)
+        if row is not None and valid_specifier(spec) and row.version and not allows(spec, row.version):
+            yield Fix("package", name, spec, do="what the other one asks for", command=f'pip install "{name}{spec}"')
 
 
 def numpy(scene: Scene, clue: Clue) -> Finding:

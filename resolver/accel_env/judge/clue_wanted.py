@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from accel_env.judge.builds import UNLABELLED
 from accel_env.judge.clue_driver import plain
+from accel_env.judge.clue_index import by_index, by_label
 from accel_env.judge.evaluate import failing, finding, python_fixes
 from accel_env.judge.fixes import fitting_fixes, free_fixes, torch_fixes, unique
 from accel_env.judge.live import choose, live, package_fix, runs
@@ -31,7 +31,7 @@ def no_match(scene: Scene, clue: Clue) -> Finding:
     row = wanted_row(scene, clue)
     if row is None:
         return plain(scene, clue)
-    found = _by_index(scene, clue, row) or _by_needs(scene, clue, row) or _by_old(scene, clue, row)
+    found = by_label(scene, clue, row) or by_index(scene, clue, row) or _by_needs(scene, clue, row) or _by_old(scene, clue, row)
     found = found or (no_prebuilt(scene, row) if row.name in scene.matrix.package_names() else None)
     if found is not None:
         return found
@@ -64,7 +64,7 @@ def wanted_findings(scene: Scene) -> Iterator[Finding]:
             continue
         clue = Clue("wanted", "python-no-wheel", row.name, row.text)
         known = row.name in scene.matrix.package_names() and not row.vendor
-        found = _by_index(scene, clue, row) or (known and (no_prebuilt(scene, row) or _by_needs(scene, clue, row))) or None
+        found = by_index(scene, clue, row) or (known and (no_prebuilt(scene, row) or _by_needs(scene, clue, row))) or None
         if found is not None:
             yield found
 
@@ -104,50 +104,6 @@ def keep_torch_of_wheels(scene: Scene, wheels: list[Candidate]) -> list[Fix]:
         return any(satisfies(torch, n) for c in able for n in c.needs if n.subject is Subject.TORCH)
 
     return torch_fixes(scene, fits, limit=3)
-
-
-def _by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
-    """A local label: its build lies on an index of its own, or on none."""
-    asked = row.wanted and ("+" in clue.facts.get("wanted", "") or "+" in row.text)
-    if not row.local or not asked or row.name not in scene.matrix.package_names():
-        return None
-    base = plain(scene, clue)
-    every = scene.matrix.candidates(row.name, scene.host.platform)
-    labelled = [c for c in every if c.build == row.local.lower()]
-    mine = [c for c in labelled if not row.version or parse(c.version) == parse(row.version)]
-    if mine:
-        if failing(scene, mine, wanted=True):
-            return None
-        index = next((c.index for c in mine if c.index not in ("pypi", "image")), "")
-        if not index:
-            return None
-        url = scene.matrix.index_url(index) if index else ""
-        label = f"{row.name} {row.version}+{row.local}"
-        fix = Fix(
-            "index",
-            url,
-            do=f"take {label} from its own index",
-            command=f'pip install "{row.name}=={row.version}+{row.local}" --index-url {url}',
-        )
-        reason = scene.because("build", f"{label} is published on {url or 'an index'}", mine[0].fact)
-        return Finding(
-            "wrong-index",
-            row.name,
-            "error",
-            f"{label} is published, on {url}",
-            (*base.because, reason),
-            unique((fix, *clue.fixes)),
-        )
-    known = {c.build for c in every if c.build not in UNLABELLED}
-    if any(row.local.lower().startswith(label) for label in known):
-        return None
-    message = f"no index of the matrix holds {row.name} {row.version}+{row.local}: a build of a development line"
-    owner = [r for r in scene.rows() if r.name in scene.book.pins and r.name != row.name]
-    fixes = [Fix("package", r.name, do=f"take a release of {r.name} instead of a development build") for r in owner]
-    fixes += free_fixes(scene, row.name, limit=1)
-    fact = every[0].fact if every else clue.fact
-    reasons = (*base.because, scene.because("build", message, fact))
-    return Finding("pinned-version-unavailable", row.name, "error", message, reasons, unique((*fixes, *clue.fixes)))
 
 
 def _by_needs(scene: Scene, clue: Clue, row: Installed) -> Finding | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from accel_env.judge import clue_amd, clue_arch, clue_driver, clue_pairs, clue_wanted
+from accel_env.judge import clue_amd, clue_arch, clue_driver, clue_native, clue_pairs, clue_wanted
 from accel_env.judge.fixes import unique
 from accel_env.judge.text_fill import look_up
 from accel_env.judge.types import Clue, Finding, Fix
@@ -33,8 +33,8 @@ def clue_findings(scene: Scene, by_needs: tuple[Finding, ...] = ()) -> Iterator[
 
 def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -> str:
     """The component; where the text names none, what the needs found, or the one installed package that the line speaks of."""
-    component = _owner(scene, clue)
-    if component not in GENERIC and not component.startswith("lib"):
+    component = _carried(scene, _owner(scene, clue))
+    if component not in GENERIC and not (component.startswith("lib") and clue.rule in BY_LIBRARY):
         return _installed_instead(scene, clue, component, by_needs)
     same = [found.component for found in by_needs if found.rule == clue.rule]
     if same:
@@ -42,8 +42,16 @@ def component_of(scene: Scene, clue: Clue, by_needs: tuple[Finding, ...] = ()) -
     words = clue.line.lower().replace("_", "-")
     named = [row.name for row in scene.rows() if row.name in words and row.name != "torch"]
     others = [row.name for row in scene.rows() if row.name not in ("torch", "numpy") and row.name not in scene.book.pairs]
-    chosen = named or (others if clue.component == "extension" else [])
+    if component == "glibc":  # the system's own library, found by one that nobody names
+        others = [name for name in others if name in scene.matrix.package_names()]
+    chosen = named or (others if component in ("extension", "glibc") else [])
     return chosen[0] if len(set(chosen)) == 1 else component
+
+
+def _carried(scene: Scene, component: str) -> str:
+    """The installed distribution that carried a part before it was released by itself."""
+    carrier = scene.matrix.document("signatures").get("lookups", {}).get("carriers", {}).get(component, "")
+    return str(carrier) if carrier and scene.row(component) is None and scene.row(carrier) is not None else component
 
 
 def _installed_instead(scene: Scene, clue: Clue, component: str, by_needs: tuple[Finding, ...]) -> str:
@@ -116,6 +124,7 @@ _HANDLERS: dict[str, Handler] = {
     "container-requirement-unsatisfied": clue_driver.requirement,
     "forward-compat-unsupported-hw": clue_driver.forward_compat,
     "driver-userspace-kernel-mismatch": clue_driver.plain,
+    "system-cuda-lib-shadows-wheel": clue_native.shadowed,
     "gpu-arch-not-in-wheel": clue_arch.nvidia,
     "gfx-not-in-wheel": clue_amd.amd,
     "gfx-not-in-library": clue_amd.amd,
@@ -125,8 +134,8 @@ _HANDLERS: dict[str, Handler] = {
     "cpu-only-build": clue_arch.cpu_only,
     "extension-abi-mismatch": clue_pairs.abi,
     "extension-cuda-major-mismatch": clue_pairs.cuda_major,
-    "native-lib-missing-for-runtime": clue_pairs.native_library,
-    "version-string-misparsed": clue_pairs.native_library,
+    "native-lib-missing-for-runtime": clue_native.native_library,
+    "version-string-misparsed": clue_native.native_library,
     "soname-mismatch": clue_pairs.soname,
     "package-pair-mismatch": clue_pairs.pair,
     "package-pin-conflict": clue_pairs.pin,

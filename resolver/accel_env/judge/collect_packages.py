@@ -13,7 +13,7 @@ from accel_env.judge.parse_torch import ABSENT
 from accel_env.judge.types import Installed
 from accel_env.judge.words import installed
 
-_CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
+CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
 _CONDA_CUDA = re.compile(r"(?:^|_)cuda_?(\d{2})\.?(\d)|_cu(\d{2})(\d)(?:_|$)")
 _INDEX_CHANNELS = ("pypi",)
 
@@ -38,7 +38,7 @@ def installed_of(
 
 def _name(row: Listed) -> str:
     name = normal(row.name)
-    return _CONDA_NAMES.get(name, name) if _from_conda(row) else name
+    return CONDA_NAMES.get(name, name) if _from_conda(row) else name
 
 
 def _from_conda(row: Listed) -> bool:

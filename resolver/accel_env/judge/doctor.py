@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from accel_env.judge.book import open_book
 from accel_env.judge.clue_wanted import wanted_findings
 from accel_env.judge.clues import clue_findings, refined
+from accel_env.judge.driver_releases import with_releases
 from accel_env.judge.evaluate import host_findings
 from accel_env.judge.imaged import with_image
 from accel_env.judge.machinery import machine_findings
@@ -30,7 +31,7 @@ def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> 
     needs = (*machine_findings(scene), *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
     found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
     rows = ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
-    return with_resolved(tuple(tried(rows, scene)), scene)
+    return with_resolved(tuple(tried((with_releases(row, scene) for row in rows), scene)), scene)
 
 
 def _sourced(finding: Finding) -> Finding:

@@ -36,6 +36,9 @@ def _stacks(scene: Scene) -> set[str]:
 
 def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 3, *, soft: bool = False) -> list[Fix]:
     """Releases of a package that fit the torch that is there, and this host; `soft` needs count where somebody met one."""
+    before = beside_old(scene, name)
+    if before:
+        return before
     row = scene.row(name)
     version = row.version if row else ""
     found = scene.possible("torch")
@@ -55,6 +58,15 @@ def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int 
     best = min((c.rank for c in chosen), default=0)
     picked = choose(runs(scene, name, [c for c in chosen if c.rank == best]), version, row.local if row else "", limit)
     return [package_fix(scene, name, run, "") for run in picked]
+
+
+def beside_old(scene: Scene, name: str) -> list[Fix]:
+    """The release that a table names for a torch of before the matrix."""
+    torch = scene.torch()
+    if torch is None or not torch.version or scene.book.old_torch(torch.version) is None:
+        return []
+    mine = [p.allows for p in scene.book.pairings if p.name == name and p.other == "torch" and allows(p.wants, torch.version)]
+    return [Fix("package", name, spec, do=f"the release of torch {torch.version}") for spec in mine[:1]]
 
 
 def _beside(candidate: Candidate, torch: Candidate, *, soft: bool = False) -> bool:
@@ -132,3 +144,11 @@ def free_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 2
         runs(scene, name, [c for c in chosen if c.rank == best]), row.version if row else "", row.local if row else "", limit
     )
     return [package_fix(scene, name, run, "") for run in picked]
+
+
+def free_newer(scene: Scene, name: str) -> list[Fix]:
+    """The releases after the installed one."""
+    row = scene.row(name)
+    if row is None or not row.version:
+        return []
+    return free_fixes(scene, name, lambda c: parse(c.version) > parse(row.version), limit=1)

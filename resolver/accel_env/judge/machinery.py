@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from accel_env.judge.evaluate import arch_fixes
-from accel_env.judge.types import Finding, Fix
-from accel_env.solve.versions import allows, parse
+from accel_env.judge.types import Finding, Fix, Installed
+from accel_env.solve.versions import allows, parse, split_stack, tag_fits
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
@@ -50,9 +50,30 @@ def _boards(scene: Scene) -> Iterator[Finding]:
         if not mine or row is None or scene.book.is_board_build(row, scene.environment):
             continue
         text = f"{scene.named(tuple(mine))}: {rule.text}; torch here is {row.version or row.text}"
+        name = (
+            "cpu-only-build"
+            if row.local == "cpu"
+            else "platform-no-wheel"
+            if _default_is_cpu(scene, row)
+            else "gpu-arch-not-in-wheel"
+        )
         fixes = (*scene.book.recipe(f"torch-{rule.kind}"), *arch_fixes(scene, "torch"))
         level = "error" if scene.complaint else "warning"
-        yield Finding("gpu-arch-not-in-wheel", "torch", level, text, (scene.because("device", text, rule.fact),), fixes)
+        yield Finding(name, "torch", level, text, (scene.because("device", text, rule.fact),), fixes)
+
+
+def _default_is_cpu(scene: Scene, row: Installed) -> bool:
+    """True where the default index had CPU builds alone for this platform, in the releases that the package can be."""
+    if row.local or not (row.version or scene.host.python) or ("pypi" not in row.text.lower() and not row.version):
+        return False
+    every = [c for c in scene.matrix.candidates("torch", scene.host.platform) if c.index == "pypi"]
+    mine = [
+        c
+        for c in every
+        if (not row.version or parse(c.version) == parse(row.version))
+        and (not scene.host.python or any(tag_fits(tag, scene.host.python) for tag in c.tags))
+    ]
+    return bool(every) and all(split_stack(c.stack)[0] == "cpu" for c in mine)
 
 
 def _two_drivers(scene: Scene) -> Iterator[Finding]:

@@ -89,7 +89,7 @@ def floor_of(scene: Scene, cuda: str) -> tuple[str, str]:
 def old_builds(scene: Scene, limit: int = 4) -> list[Fix]:
     """Builds of old releases that driver and device allow: of that version, of releases with that label, of the one before."""
     row = scene.torch()
-    if row is None:
+    if row is None or not served(scene):
         return []
     mine = scene.book.old_torch(row.version) if row.version else None
     fixes: list[Fix] = []
@@ -106,6 +106,29 @@ def old_builds(scene: Scene, limit: int = 4) -> list[Fix]:
         labels = {label: t for t in reversed(holders) for label in t.builds if label != row.local and _works(scene, label)}
         fixes += [Fix("package", "torch", f"=={t.versions[0]}", label) for label, t in labels.items()]
     return fixes[:limit]
+
+
+def served(scene: Scene) -> bool:
+    """True where the oldest release of the matrix has accelerator builds for this platform: the ones before it had no more."""
+    every = scene.matrix.candidates("torch", scene.host.platform)
+    oldest = min((c.version for c in every), key=parse, default="")
+    return not scene.on_board and any(c.version == oldest and cuda_of(c.build) for c in every)
+
+
+def lines(scene: Scene) -> list[Fix]:
+    """One build of before the matrix for each CUDA version that driver and device allow, the newest release that has it."""
+    found: dict[str, str] = {}
+    for torch in scene.book.torches if served(scene) else ():
+        for label in torch.builds:
+            if _works(scene, label):
+                found.setdefault(label, torch.versions[0])
+    return [Fix("package", "torch", f"=={version}", label) for label, version in found.items()]
+
+
+def of_era(scene: Scene, newest: int) -> bool:
+    """True where a list of code ends at a device that the toolkits of before the matrix end at too."""
+    unable = [number(t.newest) for t in scene.book.toolkits if t.newest and not reaches(t.newest, scene.arch)]
+    return bool(unable) and 0 < newest <= max(unable)
 
 
 def _works(scene: Scene, label: str) -> bool:

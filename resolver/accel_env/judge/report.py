@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import InputError
 from accel_env.judge.book import Book, open_book
+from accel_env.judge.collect_packages import CONDA_NAMES
 from accel_env.judge.machine import devices_of, driver_of, host_of
 from accel_env.judge.types import Container, Environment, Installed
 from accel_env.judge.words import installed
@@ -86,7 +87,11 @@ def _packages(value: object, book: Book, origin: str) -> tuple[tuple[Installed, 
         else:
             rows.append(
                 installed(
-                    str(name), said, "environment.packages", vendor_words=book.vendor_words, vendor_labels=book.vendor_labels
+                    CONDA_NAMES.get(str(name), str(name)),
+                    said,
+                    "environment.packages",
+                    vendor_words=book.vendor_words,
+                    vendor_labels=book.vendor_labels,
                 )
             )
     return tuple(rows), system

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from accel_env.judge.evaluate import host_findings
+from accel_env.judge.fixes import unique
 from accel_env.judge.live import unknown_arch
 from accel_env.judge.machinery import machine_findings
 from accel_env.judge.pairs import pair_findings
@@ -23,7 +24,7 @@ def tried(findings: Iterable[Finding], scene: Scene) -> Iterator[Finding]:
     """The findings, their fixes tried out."""
     for finding in findings:
         fixes = [_tried(fix, scene) if place < TRIED else fix for place, fix in enumerate(finding.fixes)]
-        yield replace(finding, fixes=tuple(fixes))
+        yield replace(finding, fixes=unique(fixes))
 
 
 def _tried(fix: Fix, scene: Scene) -> Fix:

@@ -14,6 +14,7 @@ _RELEASE = r"\d+(?:\.\d+)*(?:(?:a|b|rc|\.?post|\.?dev)\d*)*"
 _VERSION = re.compile(rf"[vV]?({_RELEASE})(?:\+([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?))?(?=$|[\s,;:])")
 _BOUND = re.compile(rf"(==|~=|>=|<=|!=|<|>)\s*v?({_RELEASE}(?:\.\*)?)(?:\+([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?))?")
 _SERIES = re.compile(r"(\d+(?:\.\d+)*)\.[xX*](?=$|[\s,;])")
+_BELOW = re.compile(rf"(?:older than|below|before) ({_RELEASE})(?=$|[\s,;])")
 _CUED = (
     re.compile(rf"({_RELEASE}) generation"),
     re.compile(rf"\bi\.e\. ({_RELEASE})(?=$|[\s,;])"),
@@ -64,6 +65,9 @@ def _what(plain: str, remarks: str) -> tuple[str, str, str, bool]:
             cued = cue.search(part)
             if cued:
                 return cued[1], "", "", False
+    below = _BELOW.match(plain)
+    if below:
+        return "", "", f"<{below[1]}", False
     # `stable of November 2025 (2.9.1) from PyPI`
     inner = _VERSION.fullmatch(remarks) if plain[:6] in ("stable", "releas", "latest") else None
     return (inner[1], inner[2] or "", "", False) if inner else ("", "", "", False)
