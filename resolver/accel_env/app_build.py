@@ -82,7 +82,7 @@ def verify(words: BuildWords, watch: Callable[[Event], None] = _silent, say: Cal
         one, other = (_record(folder, built, engine.inspect(built.ref), info) for built in results)
         if (one.config, one.layers) != (other.config, other.layers):
             say("comparing the two images")
-            raise _differ(engine, words.folder, one, other)
+            raise _differ(engine, words.folder, (one, other), tuple(built.ref for built in results))
     finally:
         with contextlib.suppress(BuildError):  # what went wrong before counts more
             engine.remove(again.tag)
@@ -193,19 +193,21 @@ def _check_record(folder: str, promised: Record, now: Record) -> None:
     )
 
 
-def _differ(engine: Engine, folder: str, one: Record, other: Record) -> VerifyError:
+def _differ(engine: Engine, folder: str, pair: tuple[Record, Record], refs: tuple[str, ...]) -> VerifyError:
     """What differs, from the archives of both images."""
     from accel_env.build.archive import read_archive
     from accel_env.build.compare import compare_configs, compare_layers, first_layer
 
+    one, other = pair
     number = first_layer(one.layers, other.layers)
-    # Layers below the first difference are the same files: nobody needs to know what is in them.
+    # Layers that both have are the same files: nobody needs to know what is in them.
     skip = set(one.layers) & set(other.layers)
-    archives = [read_archive(engine.save(record.config), skip) for record in (one, other)]
+    # By name: a store may know an image by the digest of its manifest alone.
+    archives = [read_archive(engine.save(ref), skip) for ref in refs]
     if number:
         found = compare_layers(one.layers, other.layers, archives[0], archives[1])
     else:
-        texts = [archive.documents.get(record.config, b"{}") for archive, record in zip(archives, (one, other), strict=True)]
+        texts = [archive.documents.get(record.config, b"{}") for archive, record in zip(archives, pair, strict=True)]
         found = compare_configs(texts[0], texts[1])
     return _difference(folder, one, other, found)
 

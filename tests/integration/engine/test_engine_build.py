@@ -173,3 +173,18 @@ def test_a_registry_that_is_down(rendered: Fill, spare: Spare, monkeypatch: pyte
         app_build.build(words(rendered()))
     # The makers' own registry is asked next; what it says of a base that only we have depends on the machine.
     assert caught.value.reference in ("registry-unreachable", "base-not-found"), caught.value
+
+
+def test_both_image_stores_give_one_image(
+    engine: DockerEngine, rendered: Fill, spare: Spare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = rendered()
+    built = app_build.build(words(folder))
+    use(spare("--store", "containerd"), monkeypatch)
+    verified = app_build.verify(words(folder))
+    assert verified["config"] == built["config"] and verified["recorded"]
+    assert verified["manifest"] and not built["manifest"]
+    edit(folder, MOVE, f"{MOVE} && \\\n    head -c 8 /dev/urandom > /out/opt/venv/noise")
+    with pytest.raises(VerifyError) as caught:
+        app_build.verify(words(folder))
+    assert caught.value.context[-1] == "/opt/venv/noise: content (both 8 bytes)"

@@ -77,7 +77,7 @@ def test_a_compiler_and_a_compiled_package(engine: DockerEngine, rendered: Fill,
     assert ran.stdout.startswith("42 {'MAX_JOBS': '") and "'TORCH_CUDA_ARCH_LIST': '7.0;9.0'" in ran.stdout
     compile_it = "cd /tmp && echo 'int main(void) { return 7; }' > a.c && gcc a.c -o a && ./a"
     assert engine.run(RunRequest(built["image"], ("sh", "-c", compile_it), read_only=True)).status == 7
-    whole = 'dpkg --verify && dpkg --audit && ! ls /var/lib/apt/lists/*Packages* 2>/dev/null && stat -c %a /root /tmp'
+    whole = "dpkg --verify && dpkg --audit && ! ls /var/lib/apt/lists/*Packages* 2>/dev/null && stat -c %a /root /tmp"
     checked = engine.run(RunRequest(built["image"], ("sh", "-c", whole), user="0"))
     assert (checked.status, checked.stdout) == (0, "700\n1777\n"), checked.stdout + checked.stderr
 
