@@ -9,6 +9,7 @@ from accel_env.judge.clue_driver import plain
 from accel_env.judge.evaluate import failing
 from accel_env.judge.fixes import free_fixes, unique
 from accel_env.judge.types import Clue, Finding, Fix, Installed
+from accel_env.model import Candidate
 from accel_env.solve.versions import parse
 
 if TYPE_CHECKING:
@@ -57,26 +58,7 @@ def by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
     if mine:
         if failing(scene, mine, wanted=True):
             return None
-        index = next((c.index for c in mine if c.index not in ("pypi", "image")), "")
-        if not index:
-            return None
-        url = scene.matrix.index_url(index) if index else ""
-        label = f"{row.name} {row.version}+{row.local}"
-        fix = Fix(
-            "index",
-            url,
-            do=f"take {label} from its own index",
-            command=f'pip install "{row.name}=={row.version}+{row.local}" --index-url {url}',
-        )
-        reason = scene.because("build", f"{label} is published on {url or 'an index'}", mine[0].fact)
-        return Finding(
-            "wrong-index",
-            row.name,
-            "error",
-            f"{label} is published, on {url}",
-            (*base.because, reason),
-            unique((fix, *clue.fixes)),
-        )
+        return _published(scene, clue, row, mine)
     known = {c.build for c in every if c.build not in UNLABELLED}
     if any(row.local.lower().startswith(label) for label in known):
         return None
@@ -87,3 +69,18 @@ def by_index(scene: Scene, clue: Clue, row: Installed) -> Finding | None:
     fact = every[0].fact if every else clue.fact
     reasons = (*base.because, scene.because("build", message, fact))
     return Finding("pinned-version-unavailable", row.name, "error", message, reasons, unique((*fixes, *clue.fixes)))
+
+
+def _published(scene: Scene, clue: Clue, row: Installed, mine: list[Candidate]) -> Finding | None:
+    """A build that lies on an index of its own."""
+    index = next((c.index for c in mine if c.index not in ("pypi", "image")), "")
+    if not index:
+        return None
+    url = scene.matrix.index_url(index)
+    label = f"{row.name} {row.version}+{row.local}"
+    command = f'pip install "{row.name}=={row.version}+{row.local}" --index-url {url}'
+    fix = Fix("index", url, do=f"take {label} from its own index", command=command)
+    message = f"{label} is published, on {url}"
+    reason = scene.because("build", f"{label} is published on {url or 'an index'}", mine[0].fact)
+    reasons = (*plain(scene, clue).because, reason)
+    return Finding("wrong-index", row.name, "error", message, reasons, unique((fix, *clue.fixes)))
