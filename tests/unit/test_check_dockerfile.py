@@ -172,3 +172,16 @@ def test_environments_and_the_pythons_they_are_for() -> None:
 def test_a_tree_that_becomes_the_root_takes_its_environment_along() -> None:
     text = "FROM a AS b\nRUN pip install torch\nFROM c\nCOPY --from=b {} /\n"
     assert installs(text.format("/out/")) and not installs(text.format("/app/main"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "update-alternatives --set python3 /usr/bin/python3.12",
+        "update-alternatives --install /usr/bin/python3 python3 /usr/bin/python3.12 1",
+        "ln -sf /usr/bin/python3.12 /usr/bin/python",
+    ],
+)
+def test_what_makes_a_python_the_default(command: str) -> None:
+    assert read(f"FROM a\nRUN {command}\n").scenes[0].steps == (Tools(("python=3.12",), "Dockerfile:2"),)
+    assert not read(f"FROM a\nRUN {command.replace('python', 'gcc')}\n").scenes[0].steps

@@ -21,7 +21,7 @@ class Known:
     """A base image as far as it is known; empty and None for what is not.
 
     `stack` is `cuda-12.8`, or the stack's bare name. `torch` and `label` are what it brings; `vendor`: a build of its own.
-    `brings` are further packages with their versions.
+    `brings` are further packages with their versions. `constrained`: pip keeps what it ships; `unsure`: that is not certain.
     """
 
     base: Base
@@ -35,6 +35,7 @@ class Known:
     libstdcxx: str = ""
     compiler: bool | None = None
     constrained: bool = False
+    unsure: bool = False
     brings: tuple[tuple[str, str], ...] = ()
     fact: str = ""
 
@@ -79,6 +80,7 @@ def known(base: Base, tables: Tables, book: Book) -> Known:
         libstdcxx=distribution.libstdcxx if distribution else "",
         compiler=_compiler(family, base),
         constrained=bool(family.constraints and re.search(family.constraints, base.tag)),
+        unsure=bool(family.unsure and re.search(family.unsure, base.tag)),
         brings=tuple((name, said.get(name, "")) for name in family.brings),
         fact=release.fact if release else family.fact,
     )

@@ -51,6 +51,14 @@ def steps(command: Command, context: Context) -> tuple[Step, ...]:
         return _conda(head, rest, command, context, where)
     if head == "poetry":
         return _synced("poetry", rest, context) if rest[:1] in (("install",), ("sync",)) else ()
+    return _system(head, words, where)
+
+
+def _system(head: str, words: tuple[str, ...], where: str) -> tuple[Step, ...]:
+    """Commands that bring no Python packages: the system's package managers, downloads, which Python is the default."""
+    rest = words[1:]
+    if head in ("update-alternatives", "ln"):
+        return _default(rest, where)
     if head in _SYSTEM and any(word in ("install", "add", "in") for word in rest):
         names = tuple(word for word in rest if not word.startswith("-") and word not in ("install", "add", "in"))
         return (Tools(names, where),)
@@ -66,6 +74,13 @@ def _module(python: str, rest: tuple[str, ...], command: Command, context: Conte
     if rest[:2] == ("uv", "pip"):
         return _uv(rest[1:], command, context, where)
     return (*_version_of(python, where), *_venv(rest[1:], where)) if rest[:1] in (("venv",), ("virtualenv",)) else ()
+
+
+def _default(rest: Sequence[str], where: str) -> tuple[Step, ...]:
+    """What makes a Python the one that `python3` starts."""
+    names = [word.rpartition("/")[2] for word in rest if not word.startswith("-")]
+    target = next((name for name in names if _PYTHON.fullmatch(name) and "." in name), "")
+    return _version_of(target, where) if target and {"python", "python3"} & set(names) else ()
 
 
 def _venv(rest: Sequence[str], where: str) -> tuple[Step, ...]:

@@ -97,7 +97,7 @@ def _placed(scope: Scope, finding: Finding) -> Finding:
         severity = "warning"
     message = finding.message
     pypi = present is not None and all(c.index == PYPI for c in present.candidates)
-    if asked and pypi and finding.rule in _INDEX_RULES and scope.scene.kind == "list":
+    if asked and pypi and finding.rule in _INDEX_RULES and scope.scene.kind == "list" and not scope.scene.options:
         message += "; the file names no index, and PyPI's build is this one"
     return replace(finding, where=where, severity=severity, message=message)
 

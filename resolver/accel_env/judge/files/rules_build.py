@@ -88,9 +88,9 @@ def _isolated(scope: Scope, found: Present, install: Install) -> Finding:
         Fix("package", found.name, do="take the wheel of its release that fits this torch, by URL"),
     )
     text = f"{found.text}: its setup.py imports torch, which an isolated build does not see"
-    return scope.finding(
-        "build-toolchain-missing", found.name, "warning" if install.maybe else "error", text, found.where, reasons, fixes
-    )
+    text += "" if install.tool == "uv" else ", and current pip isolates"
+    severity = "error" if install.tool == "uv" and not install.maybe else "warning"
+    return scope.finding("build-toolchain-missing", found.name, severity, text, found.where, reasons, fixes)
 
 
 def _command(install: Install) -> str:

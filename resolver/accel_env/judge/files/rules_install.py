@@ -126,13 +126,22 @@ def _is_nightly(scope: Scope, wanted: Wanted, install: Install) -> bool:
 
 def _backend(scope: Scope, install: Install) -> Iterator[Finding]:
     """uv looks for a driver while the image is built, and there is none."""
-    if install.backend != "auto" or scope.scene.kind != "image" or not _of_family(scope, install):
+    if install.backend != "auto" or scope.scene.kind != "image":
+        return
+    names = scope.matrix.package_names()
+    if not any(w.name == _FAMILY or (w.name in names and _wants(scope, w.name)) for w in install.wanted):
         return
     stack, fact = scope.tables.backend_auto
     reasons = (scope.because("index", "the backend is chosen while the image is built", fact),)
     fixes = (Fix("index", do="name the backend (--torch-backend=...) or the index"),)
     text = f"--torch-backend=auto takes the {stack} build here: no driver is visible while an image is built"
     yield scope.finding("cpu-only-build", "torch", "warning", text, install.where, reasons, fixes)
+
+
+def _wants(scope: Scope, name: str) -> bool:
+    """Whether builds of a package require torch."""
+    rows = scope.matrix.candidates(name, scope.host.platform)
+    return any(dict(requires_of(c.requires, scope.host.platform, "")).get(_FAMILY) is not None for c in rows[:4])
 
 
 def _hashes(scope: Scope) -> Iterator[Finding]:

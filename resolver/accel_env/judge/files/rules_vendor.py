@@ -90,7 +90,10 @@ def _replaced(scope: Scope, replaced: Replaced) -> Iterator[Finding]:
     if replaced.held:
         text = f"{by} asks for {after.label}, and the constraints of {image.base.ref} hold its own torch: pip "
         text += "goes back to an older release that takes it, or refuses" if after.free else "refuses"
-        severity = "warning" if after.shaky or after.free else "error"
+        severity = "warning" if after.shaky or after.free or image.unsure else "error"
+        if image.unsure:
+            text += "; where the file of constraints is empty, pip puts it in place of the image's"
+            reasons.append(scope.because("image", "it is not certain that they hold torch", scope.tables.note("unsure")))
         component = after.by or "torch"
         yield scope.finding("package-pin-conflict", component, severity, text, after.where, reasons, _kept(scope, after))
         return
@@ -152,5 +155,5 @@ def _risks(scope: Scope) -> Iterator[Finding]:
     names = list(dict.fromkeys(name for row in rows for name in row.names))
     reasons = (scope.because("image", f"{image.base.ref} brings a torch of its own", image.fact),)
     fixes = _kept(scope, Present(names[0], rows[0].where, text=names[0], by=names[0]))[:1]
-    text = f"{', '.join(names)} may replace the torch that {image.base.ref} brings: they are not pinned, and nothing holds it"
+    text = f"{', '.join(names)} may replace the torch that {image.base.ref} brings: nothing holds it"
     yield scope.finding("vendor-build-overwritten", "torch", "warning", text, rows[0].where, reasons, fixes)

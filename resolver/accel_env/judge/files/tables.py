@@ -27,6 +27,7 @@ class Family:
     python: str
     compiler: str | None
     constraints: str
+    unsure: str
     requires: bool
     needs_torch: bool
     brings: tuple[str, ...]
@@ -237,6 +238,7 @@ def _family(row: Row) -> Family:
         python=row.optional("python"),
         compiler=row.optional("compiler", empty=True) if "compiler" in row else None,
         constraints=row.optional("constraints"),
+        unsure=row.optional("unsure"),
         requires=row.flag("requires"),
         needs_torch=row.flag("needs_torch"),
         brings=row.texts("brings"),

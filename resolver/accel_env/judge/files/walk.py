@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 from accel_env.judge.files.images import Known
 from accel_env.judge.files.pick import STEPS, Group, Picker, Present, exact, present
 from accel_env.judge.files.pool import Offer, Places, places, runs_on
-from accel_env.judge.files.state import Compiled, Missing, Replaced, Risk, State
+from accel_env.judge.files.shipped import demands, held, risks, shipped
+from accel_env.judge.files.state import Compiled, Missing, Replaced, State
 from accel_env.judge.files.values import UNKNOWN, Install, Removed, Scene, Step, Tools, Variable, Wanted
 from accel_env.solve.versions import allows, parse
 
 if TYPE_CHECKING:
     from accel_env.judge.files.tables import Tables
     from accel_env.matrix.load import Matrix
-    from accel_env.model import Candidate, Host
+    from accel_env.model import Host
 
-# What vendor images ship beside torch, in versions that only they know.
-SHIPPED = ("torchvision", "torchaudio", "triton")
 _PYTHON = re.compile(r"python=?(3\.\d+)(?:\.\d+)?t?")
 
 
@@ -31,7 +30,7 @@ class Walker:
         self.scene, self.image, self.host, self.matrix, self.tables = scene, image, host, matrix, tables
         self.state = State(python=self._first_python())
         if image is not None:
-            self._image_packages(image)
+            self.state.packages = shipped(image, matrix, host.platform)
 
     def walk(self) -> State:
         """The environment at the end."""
@@ -53,23 +52,6 @@ class Walker:
         spec = self.scene.python
         return bool(python) and (not spec or (valid_specifier(spec) and allows(spec, python.rstrip("t") + ".99")))
 
-    def _image_packages(self, image: Known) -> None:
-        where = image.base.where
-        if image.torch or image.vendor:
-            torch = Present("torch", where, image.torch, image.label, vendor=image.vendor, text=image.base.ref)
-            if image.label:
-                torch = replace(torch, candidates=self._labelled("torch", image.torch, image.label))
-            self.state.packages["torch"] = torch
-        if image.vendor:
-            for name in SHIPPED:
-                self.state.packages[name] = Present(name, where, vendor=True, text=image.base.ref)
-        for name, version in image.brings:
-            self.state.packages[name] = Present(name, where, version, vendor=True, text=image.base.ref)
-
-    def _labelled(self, name: str, version: str, label: str) -> tuple[Candidate, ...]:
-        found = self.matrix.candidates(name, self.host.platform)
-        return tuple(c for c in found if c.version == version and c.build == label)
-
     def _step(self, step: Step) -> None:
         if isinstance(step, Variable):
             self.state.variables[step.name] = step.value
@@ -85,10 +67,9 @@ class Walker:
             self._install(step)
 
     def _tools(self, step: Tools) -> None:
-        for name in step.names:
-            match = _PYTHON.fullmatch(name.partition("-")[0])
-            if match:
-                self.state.python = match[1]
+        found = {match[1] for name in step.names if (match := _PYTHON.fullmatch(name.partition("-")[0]))}
+        if found:  # of several at once nobody knows which one it is
+            self.state.python = found.pop() if len(found) == 1 else ""
         if "venv" in step.names:  # a new environment sees nothing of the image's
             self.state.packages = {}
         system = {"python3", "python3-pip", "python3-dev", "python3-venv"} & set(step.names)
@@ -110,8 +91,10 @@ class Walker:
         if any(w.locked for w in mine):
             self._locked(install, mine)
             return
-        self._risks(install, wanted)
-        self._pip(install, mine + self._demands(install, wanted))
+        torch = self.state.packages.get("torch")
+        if self.image is not None:
+            self.state.risks += risks(install, wanted, torch, self.image, self)
+        self._pip(install, mine + demands(install, wanted, torch, self.tables))
 
     def _applies(self, wanted: Wanted) -> bool:
         """Whether a requirement's markers can hold here; the Python counts where it is known."""
@@ -205,10 +188,10 @@ class Walker:
             torch = self.state.packages.get("torch")
             self.state.compiled.append(Compiled(found, install, torch, tuple(self.state.words)))
         old = before.get(name)
-        held = old is not None and old.vendor and self._held(install)
+        kept = old is not None and old.vendor and held(install, self.image)
         if old is not None and (old.version, old.local) != (found.version, found.local):
-            self.state.replaced.append(Replaced(old, found, by or (asked.text if asked else ""), one.where, held))
-        if not held:
+            self.state.replaced.append(Replaced(old, found, by or (asked.text if asked else ""), one.where, kept))
+        if not kept:
             self.state.packages[name] = found
 
     def _settled(self, name: str, picker: Picker, picked: Mapping[str, Group], usable: Sequence[Wanted]) -> bool:
@@ -254,36 +237,6 @@ class Walker:
         if mine:  # the label tells the build, wherever it is taken from
             kept = tuple(c for c in mine if c.index == mine[0].index)
             self.state.packages[one.name] = replace(found, candidates=kept, vendor=False, shaky=install.maybe)
-
-    def _demands(self, install: Install, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """What packages outside the matrix ask of torch, where what is there does not meet it."""
-        torch = self.state.packages.get("torch")
-        if install.no_deps or any(w.name == "torch" for w in wanted):
-            return []
-        rows = []
-        for one in wanted:
-            row = next((r for r in self.tables.wants if r.name == one.name), None)
-            if row is None or exact(one.spec):
-                continue
-            met = torch is not None and (not torch.version or allows(row.requires, torch.version))
-            if not met:
-                rows.append(Wanted("torch", row.requires, one.where, one.text))
-        return rows[:1]
-
-    def _risks(self, install: Install, wanted: Sequence[Wanted]) -> None:
-        """Unpinned packages that depend on torch, over a vendor's torch that nothing holds."""
-        torch = self.state.packages.get("torch")
-        if torch is None or not torch.vendor or torch.where != (self.image.base.where if self.image else ""):
-            return
-        held = install.constrained or install.no_deps or self._held(install)
-        names = tuple(w.name for w in wanted if not exact(w.spec) and any(r.name == w.name for r in self.tables.wants))
-        if names and not held:
-            self.state.risks.append(Risk(names, next(w.where for w in wanted if w.name in names)))
-
-    def _held(self, install: Install) -> bool:
-        """Whether the image's own constraints hold what it ships: pip reads them from its variable, uv does not."""
-        cleared = install.variables.get("PIP_CONSTRAINT", "-") != "-"
-        return self.image is not None and self.image.constrained and install.tool == "pip" and not cleared
 
     # --- locks and conda ----------------------------------------------------------------------------------------------
 
