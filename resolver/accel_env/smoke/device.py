@@ -164,6 +164,7 @@ def compiler_for(device: str) -> str:
 
 def compiled(context: Context) -> Answer:
     """torch.compile gives what eager gives. SkippedError without the C compiler that it needs."""
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # one small function: workers would only take time to start
     torch, device = device_of(context)
     compiler = compiler_for(device)
     if not compiler:
