@@ -24,7 +24,9 @@ BY_LIBRARY = ("extension-abi-mismatch", "glibc-too-old", "libstdcxx-too-old", "e
 def clue_findings(scene: Scene, by_needs: tuple[Finding, ...] = ()) -> Iterator[Finding]:
     """One finding per clue that holds; the heaviest first. `by_needs`: what the needs found without the texts."""
     for clue in scene.clues:
-        named = replace(clue, component=component_of(scene, clue, by_needs))
+        name = component_of(scene, clue, by_needs)
+        fixes = tuple(fix for fix in clue.fixes if fix.name != clue.component or fix.name == name or scene.row(fix.name))
+        named = replace(clue, component=name, fixes=fixes if _carried(scene, clue.component) == name else clue.fixes)
         handler = _HANDLERS.get(clue.rule)
         found = handler(scene, named) if handler else plain(scene, named)
         if found is not None:
