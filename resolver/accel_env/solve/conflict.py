@@ -103,8 +103,10 @@ def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
     yield from dynamic
     if count or dynamic:
         return
-    below = [r for module in sorted(set(field.slots) - asked) for r in list(_static_reasons(field, module, active))[:3]]
-    yield from below or [r for module in sorted(asked) for r in _static_reasons(field, module, active, others=True)]
+    foreign = [r for module in sorted(asked) for r in _static_reasons(field, module, active, others=True)]
+    yield from foreign or [
+        r for module in sorted(set(field.slots) - asked) for r in list(_static_reasons(field, module, active))[:3]
+    ]
 
 
 def _static_reasons(field: Field, module: str, active: int, *, others: bool = False) -> Iterator[Because]:
@@ -177,7 +179,9 @@ def _why_out(field: Field, module: str, mask: int, active: int) -> Iterator[Beca
         if not mask >> index & 1 or _asked_out(entry, field, active):
             continue
         for failure in entry.verdict.failures:
-            if failure.holds(active) and failure.need.subject is not Subject.STACK:
+            if failure.need.unknown or failure.need.subject is Subject.STACK:
+                break  # that explains nothing: the next candidate may
+            if failure.holds(active):
                 text = failure_text(failure, entry.candidate)
                 yield because(field.matrix, failure.need.subject.value, text, failure.need.fact)
                 return

@@ -74,6 +74,8 @@ def _warnings(
     if field.outside:
         asked = ", ".join(a.text or a.name for a in field.outside)
         yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {asked}")
+    if python.endswith("t"):
+        yield Warned("free-threaded", f"`lock` cannot close over free-threaded Pythons yet: {python.rstrip('t')} can be locked")
     if not lockable:
         names = [e.candidate for e in entries if e.candidate.index != "image" and not e.hashed >> field.pythons.index(python) & 1]
         yield Warned(
