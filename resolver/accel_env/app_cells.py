@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
     from accel_env.matrix.read import Row
     from accel_env.model import Lock
+    from accel_env.render import RenderOptions
 
 Json = dict[str, Any]
 DOCUMENT = "cells"
@@ -23,7 +24,8 @@ DOCKERFILE, PLAN, REQUIREMENTS = "Dockerfile", "plan.json", "requirements.lock"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A machine, what must work on it, a Python. `python`, `stack`, `prefer` are empty where the resolver chooses."""
+    """A machine, what must work on it, a Python. `python`, `stack`, `prefer` are empty where the resolver chooses. `compiler`:
+    the image holds a C compiler, which what is in it needs when it runs."""
 
     name: str
     profile: str
@@ -32,6 +34,7 @@ class Cell:
     python: str = ""
     stack: str = ""
     prefer: str = ""
+    compiler: bool = False
 
     def request(self, overlays: tuple[str, ...] = ()) -> app.Request:
         """The cell as what a user would type."""
@@ -66,7 +69,12 @@ def load_book(matrix: Matrix) -> Book:
     faults = Faults()
     row = Row(matrix.document(DOCUMENT), faults, f"{DOCUMENT}.yaml", DOCUMENT)
     lists = {name: _lines(row, name) for name in row.maybe("lists") or ()}
+    compiled = row.texts("compiled")
+    for name in compiled:
+        if name not in lists:
+            row.fault("compiled", f"there is no list `{name}`")
     cells = {name: _cell(name, inner, lists, matrix.profiles()) for name, inner in row.keyed("cells").items()}
+    cells = {name: replace(cell, compiler=cell.list in compiled) for name, cell in cells.items()}
     book = Book(cells, _labels(row, "hosted"), _labels(row, "own"))
     row.close()
     if faults.items:
@@ -195,7 +203,7 @@ def ci(names: Iterable[str], overlays: tuple[str, ...] = ()) -> Json:
 
 def _row(cell: Cell) -> Json:
     row: Json = {"cell": cell.name, "profile": cell.profile, "list": cell.list, "asks": list(cell.asks)}
-    wanted = {"python": cell.python, "stack": cell.stack, "prefer": cell.prefer}
+    wanted = {"python": cell.python, "stack": cell.stack, "prefer": cell.prefer, "compiler": cell.compiler}
     return row | {key: value for key, value in wanted.items() if value}
 
 
@@ -219,24 +227,26 @@ def files(cell: Cell, matrix: Matrix, before: Mapping[str, bytes], progress: Cal
     """
     import json
 
+    from accel_env.app_image import ImageWords, image_options
+
     lock, plan, _ = app.closed(cell.request(), matrix, progress, hashed_only=True)
+    options = image_options(ImageWords(compiler=cell.compiler), lock.solution, matrix)
     try:
         digest = str(json.loads(before[PLAN])["matrix"]["digest"])
         uv = before[REQUIREMENTS].decode().partition("closed by uv ")[2].split()[0]
     except (KeyError, ValueError, TypeError, IndexError):
-        return _render(lock, plan)
+        return _render(lock, plan, options)
     tools = {**lock.tools, "matrix_digest": digest, "uv": uv}
-    same = _render(replace(lock, tools=tools), {**plan, "matrix": {**plan["matrix"], "digest": digest}})
-    return same if same == before else _render(lock, plan)
+    same = _render(replace(lock, tools=tools), {**plan, "matrix": {**plan["matrix"], "digest": digest}}, options)
+    return same if same == before else _render(lock, plan, options)
 
 
-def _render(lock: Lock, plan: Json) -> dict[str, bytes]:
+def _render(lock: Lock, plan: Json, options: RenderOptions) -> dict[str, bytes]:
     """What is kept of a rendered folder: what a build needs, and the plan. pylock.toml repeats the lock with addresses."""
     from accel_env.lock.write import lock_files
-    from accel_env.render import RenderOptions, render
+    from accel_env.render import render
     from accel_env.render.compose import context_files
 
-    options = RenderOptions()
     written = render(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
     kept = (DOCKERFILE, PLAN, REQUIREMENTS, *context_files(lock.solution, lock, options))
     return {name: written[name] for name in sorted(set(kept))}
