@@ -16,7 +16,8 @@ from accel_env.cli.text import Json, items, mapping, pairs, quoted, string, wrap
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-HIDDEN = ("[internal]", "[auth]", "building with ")  # the builder's own business: shown only while it takes time
+SILENT = "building with "  # a remark of buildx that it counts as a step
+HIDDEN = ("[internal]", "[auth]", SILENT)  # the builder's own business: shown only while it takes time
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -94,6 +95,8 @@ class Live:
 
     def show(self, event: Event) -> None:
         """Take an event in."""
+        if event.name.startswith(SILENT):
+            return
         if isinstance(event, Step) and event.state != STARTED:
             self._running.pop(event.number, None)
             if not event.name.startswith(HIDDEN):
