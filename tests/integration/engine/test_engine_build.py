@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,16 @@ def test_a_container_that_takes_too_long(engine: DockerEngine, rendered: Fill) -
     with pytest.raises(BuildError) as caught:
         engine.run(RunRequest(built["image"], words=("--runtime", "nothing")))
     assert caught.value.reference == "cannot-run"
+
+
+def test_a_push(engine: DockerEngine, rendered: Fill, home: Home) -> None:
+    ref = f"{home.registry}/cells/small:{uuid.uuid4()}"
+    folder = rendered()
+    pushed = app_build.build(words(folder, push=ref))
+    built = app_build.build(words(folder))
+    assert pushed["image"] == ref and pushed["config"] == built["config"]
+    with urllib.request.urlopen(f"http://{home.registry}/v2/cells/small/tags/list") as answer:
+        assert ref.rpartition(":")[2] in json.load(answer)["tags"]
 
 
 def use(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
