@@ -25,9 +25,14 @@ def old_findings(scene: Scene) -> Iterator[Finding]:
     label = row.local or (old.default if scene.host.os == "linux" and not row.vendor else "")
     cuda = cuda_of(label)
     level = "error" if row.local or scene.complaint else "warning"
-    yield from _driver(scene, row.version, label, old, level)
-    if cuda and scene.arch:
-        yield from _device(scene, row.version, label, old, level)
+    if cuda and scene.devices and scene.stack_name != "cuda":
+        text = f"torch {row.version}+{label} is built for cuda: it cannot use {scene.named()}"
+        reasons = (scene.because("build", f"torch {row.version} is the build {label}", old.fact),)
+        yield Finding("wrong-index", "torch", level, text, reasons, unique(torch_fixes(scene)))
+    else:
+        yield from _driver(scene, row.version, label, old, level)
+        if cuda and scene.arch:
+            yield from _device(scene, row.version, label, old, level)
     if row.wanted and scene.host.python and not allows(old.pythons, f"{scene.host.python.rstrip('t')}.0"):
         text = f"torch {row.version} has wheels for Python {old.pythons}; this is Python {scene.host.python}"
         fixes = (Fix("python", "python", spec=f"<{old.pythons.split('<')[-1]}"), *torch_fixes(scene, limit=2))
