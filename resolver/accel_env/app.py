@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel_env.app_close import answer_of, close_problem, plan_bytes, plan_of
+from accel_env.app_close import answer_of, close_problem, plan_bytes, shown_plan
 from accel_env.model import Host, Lock, Policy, Problem, Solution
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def resolve(request: Request) -> Json:
     """The plan, or the conflict, of interface.md."""
     matrix = matrix_of(request.overlays)
     problem, notes = problem_of(request, matrix)
-    return plan_of(answer_of(problem, matrix), matrix, notes)
+    return shown_plan(answer_of(problem, matrix), matrix, notes)
 
 
 def explain(request: Request) -> Json:
@@ -135,7 +135,7 @@ def explain(request: Request) -> Json:
     field = prune(problem, matrix)
     result = answer(field)
     told = [_reason(b) for b in passed_over(field, result)] if isinstance(result, Solution) else []
-    return {**plan_of(result, matrix, notes), "explanation": told}
+    return {**shown_plan(result, matrix, notes), "explanation": told}
 
 
 def explain_not(request: Request, text: str) -> Json:

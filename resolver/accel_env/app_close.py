@@ -27,12 +27,19 @@ def answer_of(problem: Problem, matrix: Matrix) -> Solution | Conflict:
 
 def plan_of(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...] = ()) -> Json:
     """The plan, or the refusal, of interface.md. `notes` are about requirement lines that were left out."""
-    from accel_env.matrix.evidence import lift
     from accel_env.solve.plan import plan
 
-    row = lift(plan(result, matrix), matrix.root)
+    row = plan(result, matrix)
     row["warnings"] = [*row["warnings"], *({"rule": "requirement-line", "message": note, "source": ""} for note in notes)]
     return row
+
+
+def shown_plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...] = ()) -> Json:
+    """The plan as it is shown, with the best evidence of each pick. The one that is kept in a file is without: evidence that
+    arrives later must not make another image of it."""
+    from accel_env.matrix.evidence import lift
+
+    return lift(plan_of(result, matrix, notes), matrix.root)
 
 
 def plan_bytes(plan: Json) -> bytes:

@@ -60,7 +60,13 @@ def smoke(words: SmokeWords, say: Callable[[str], None]) -> Json:
     scene = _scene(words, say)
     text, talk = _run(scene, words, say)
     report = parse(text, talk)
-    answer: Json = {**report, "target": scene.shown, "kind": scene.kind, "evidence": grade(report) if scene.plan else "", "written": []}
+    answer: Json = {
+        **report,
+        "target": scene.shown,
+        "kind": scene.kind,
+        "evidence": grade(report) if scene.plan else "",
+        "written": [],
+    }
     if scene.image:
         answer["image"] = scene.image
     if scene.plan_digest:
