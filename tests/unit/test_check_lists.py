@@ -113,11 +113,50 @@ default = true
 torch = [{ index = "cu128", marker = "sys_platform == 'linux'" }, { index = "cpu", marker = "sys_platform == 'darwin'" }]
 """,
     )
-    assert [(w.index.rpartition("/")[2], w.markers) for w in one.wanted] == [
-        ("cu128", ("sys_platform == 'linux'",)),
-        ("cpu", ("sys_platform == 'darwin'",)),
+    both = ("sys_platform == 'linux'", "sys_platform == 'darwin'")
+    assert [(w.index.rpartition("/")[2], w.markers, w.unless) for w in one.wanted] == [
+        ("cu128", both[:1], ()),
+        ("cpu", both[1:], ()),
+        ("", (), both),
     ]
     assert (one.index, one.extras) == ("https://download.pytorch.org/whl/cpu", ("https://download.pytorch.org/whl/cu128",))
+
+
+def test_sources_of_extras_that_exclude_each_other() -> None:
+    document = read(
+        "pyproject.toml",
+        """
+[project]
+dependencies = ["torch>=2.5"]
+[project.optional-dependencies]
+cpu = ["torch>=2.5"]
+cu128 = ["torch>=2.5"]
+all = ["numpy"]
+[tool.uv]
+conflicts = [[{ extra = "cpu" }, { extra = "cu128" }]]
+[tool.uv.sources]
+torch = [{ index = "pt-cpu", extra = "cpu" }, { index = "pt-cu128", extra = "cu128" }]
+[[tool.uv.index]]
+name = "pt-cpu"
+url = "https://download.pytorch.org/whl/cpu"
+explicit = true
+[[tool.uv.index]]
+name = "pt-cu128"
+url = "https://download.pytorch.org/whl/cu128"
+explicit = true
+""",
+    )
+    said = {}
+    for scene in document.scenes:
+        (one,) = (s for s in scene.steps if isinstance(s, Install))
+        rows = [(w.index.rpartition("/")[2], w.where.rpartition(":")[2]) for w in one.wanted if w.name == "torch"]
+        said[scene.title] = (scene.alternative, rows)
+    assert said == {
+        "the dependencies": (False, [("", "3")]),
+        "with the extra cpu": (True, [("cpu", "3"), ("cpu", "5")]),
+        "with the extra cu128": (True, [("cu128", "3"), ("cu128", "6")]),
+        "with the extra all": (False, [("", "3")]),
+    }
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from accel_env.judge.files.needs import need_findings
+from accel_env.judge.files.needs import FOR_THIS_HOST, need_findings
 from accel_env.judge.files.rules_build import build_findings
+from accel_env.judge.files.rules_conda import conda_findings
 from accel_env.judge.files.rules_image import image_findings
 from accel_env.judge.files.rules_install import install_findings
 from accel_env.judge.files.rules_vendor import vendor_findings
@@ -45,17 +46,34 @@ def judge_files(documents: Sequence[Document], host: Host, knowledge: Knowledge,
     """
     found: list[Finding] = []
     for document in documents:
+        rivals: list[list[Finding]] = []
         for scene in document.scenes:
             if scene.systems and host.platform not in scene.systems:
                 continue
-            found += judge_scope(Scope(scene, host, knowledge, named=named))
+            rows = list(judge_scope(Scope(scene, host, knowledge, named=named)))
+            if scene.alternative:
+                rivals.append(rows)
+            else:
+                found += rows
+        found += _settled(rivals)
     return ordered(found)
+
+
+def _settled(rivals: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
+    """Of environments that exclude each other one that works is enough: what the others lack for this host is no fault."""
+    works = any(all(f.rule not in FOR_THIS_HOST for f in rows) for rows in rivals)
+    for finding in (f for rows in rivals for f in rows):
+        if works and finding.rule in FOR_THIS_HOST:
+            yield replace(finding, severity="note", message=f"{finding.message}; another extra or group is for this host")
+        else:
+            yield finding
 
 
 def judge_scope(scope: Scope) -> Iterator[Finding]:
     """The findings about one scene."""
     yield from image_findings(scope)
     yield from install_findings(scope)
+    yield from conda_findings(scope)
     yield from build_findings(scope)
     yield from vendor_findings(scope)
     yield from need_findings(scope)

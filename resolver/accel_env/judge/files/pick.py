@@ -41,8 +41,9 @@ class Group:
 class Present:
     """A package that ends up installed. Empty `candidates`: no index serves it, or nothing is known about it.
 
-    `free`: the files leave the version to the installer. `vendor`: a build of the image's maker. `by`: the package that asked
-    for it; empty for the files themselves. `shaky`: the command may not run, or looks at places that the matrix does not know.
+    `free`: the files leave the version to the installer. `vendor`: a build of the image's maker, `conda`: of a conda channel.
+    `by`: the package that asked for it; empty for the files themselves. `shaky`: the command may not run, or looks at places
+    that the matrix does not know.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Present:
     candidates: tuple[Candidate, ...] = ()
     free: bool = False
     vendor: bool = False
+    conda: bool = False
     nightly: bool = False
     shaky: bool = False
     by: str = ""

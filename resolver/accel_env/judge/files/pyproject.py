@@ -34,46 +34,50 @@ class _Project:
         said = text_of(self.project.get("requires-python"))
         return said or _poetry_range(text_of(mapping(self.poetry.get("dependencies")).get("python")))
 
-    def listed(self, items: Sequence[str]) -> list[Wanted]:
-        """PEP 508 texts as requirements, each with the sources that uv is told to take it from."""
+    def listed(self, items: Sequence[str], chosen: str = "", after: str = "") -> list[Wanted]:
+        """PEP 508 texts as requirements, each with the sources that uv is told to take it from.
+
+        `chosen`: the extra or group that is switched on. `after`: the key under which the texts stand.
+        """
         found: list[Wanted] = []
+        start = self.lines.of(after) if after else 0
         for text in items:
-            line = self.lines.of(text)
+            line = self.lines.of(text, start) or self.lines.of(text)
             try:
                 wanted = requirement.parse(text, f"{self.file}:{line}")
             except ValueError as error:
                 raise broken(self.file, line, str(error), "requirements") from None
-            found += self._sourced(wanted) if wanted else []
+            found += self._sourced(wanted, chosen) if wanted else []
         return found
 
-    def _sourced(self, wanted: Wanted) -> list[Wanted]:
+    def _sourced(self, wanted: Wanted, chosen: str) -> list[Wanted]:
+        """A requirement once for each source that may hold, and once for none of them."""
         sources = mapping(self.uv.get("sources"))
         named = next((value for name, value in sources.items() if normalise(name) == wanted.name), None)
-        if named is None:
-            return [wanted]
         found: list[Wanted] = []
+        markers: list[str] = []
         for row in rows(named):
-            url = text_of(row.get("url"))
-            marker = text_of(row.get("marker"))
-            # a source for another extra or group is not the plain one
-            if row.get("extra") or row.get("group"):
+            condition = text_of(row.get("extra")) or text_of(row.get("group"))
+            if condition and normalise(condition) != normalise(chosen):
                 continue
-            tags = requirement.wheel(url) if url else None
-            found.append(
-                replace(
-                    wanted,
-                    index=self.indexes.get(text_of(row.get("index")), "") or text_of(row.get("index")),
-                    url=url,
-                    spec=f"=={tags[1]}" if tags else wanted.spec,
-                    vague=bool(row.get("git") or row.get("path") or row.get("workspace")) or bool(url and not tags),
-                    markers=(f"({wanted.markers[0]}) and ({marker})",)
-                    if marker and wanted.markers
-                    else (marker,)
-                    if marker
-                    else wanted.markers,
-                )
-            )
-        return found or [replace(wanted, vague=True)]
+            markers.append(text_of(row.get("marker")))
+            found.append(self._from(wanted, row, markers[-1]))
+        if found and "" in markers:
+            return found
+        return [*found, replace(wanted, unless=tuple(markers))]
+
+    def _from(self, wanted: Wanted, row: Mapping[str, Any], marker: str) -> Wanted:
+        url = text_of(row.get("url"))
+        tags = requirement.wheel(url) if url else None
+        both = f"({wanted.markers[0]}) and ({marker})" if wanted.markers else marker
+        return replace(
+            wanted,
+            index=self.indexes.get(text_of(row.get("index")), "") or text_of(row.get("index")),
+            url=url,
+            spec=requirement.exactly(tags[1]) if tags else wanted.spec,
+            vague=bool(row.get("git") or row.get("path") or row.get("workspace")) or bool(url and not tags),
+            markers=(both,) if marker else wanted.markers,
+        )
 
     def install(self, wanted: Sequence[Wanted], tool: str) -> Install:
         """The act of installing, with the indexes that hold for everything."""
@@ -105,26 +109,37 @@ def read(text: str, file: str) -> Document:
     plain = project.listed(texts(project.project.get("dependencies")))
     tool = "poetry" if project.poetry else "uv"
     plain += _poetry(project, mapping(project.poetry.get("dependencies")))
-    sets = _sets(project)
     python = project.python()
     scenes = [Scene("the dependencies", file, "list", _steps(project, plain, tool), python=python)]
-    for title, wanted in sets:
-        scenes.append(Scene(title, file, "list", _steps(project, [*plain, *wanted], tool), python=python))
+    rivals = _rivals(project)
+    for kind, name, wanted in _sets(project):
+        title = f"with the {kind} {name}"
+        mine = project.listed(texts(project.project.get("dependencies")), name)
+        steps = _steps(project, [*mine, *plain[len(mine) :], *wanted], tool)
+        scenes.append(Scene(title, file, "list", steps, python=python, alternative=normalise(name) in rivals))
     pixi = mapping(mapping(project.table.get("tool")).get("pixi"))
     if pixi:
         scenes.append(condalike.pixi(dict(pixi), file, project.lines))
     return Document(file, "pyproject.toml", tuple(scenes))
 
 
-def _sets(project: _Project) -> list[tuple[str, list[Wanted]]]:
-    found: list[tuple[str, list[Wanted]]] = []
+def _rivals(project: _Project) -> frozenset[str]:
+    """The extras and groups of which uv allows one at a time."""
+    listed = project.uv.get("conflicts")
+    pairs = [row for group in listed for row in rows(group)] if isinstance(listed, list) else []
+    return frozenset(normalise(text_of(row.get("extra")) or text_of(row.get("group"))) for row in pairs)
+
+
+def _sets(project: _Project) -> list[tuple[str, str, list[Wanted]]]:
+    """(kind, name, requirements) of the extras and groups."""
+    found: list[tuple[str, str, list[Wanted]]] = []
     for name, items in mapping(project.project.get("optional-dependencies")).items():
-        found.append((f"with the extra {name}", project.listed(texts(items))))
+        found.append(("extra", name, project.listed(texts(items), name, name)))
     for name, items in mapping(project.table.get("dependency-groups")).items():
-        found.append((f"with the group {name}", project.listed(texts(items))))
+        found.append(("group", name, project.listed(texts(items), name, name)))
     for name, group in mapping(project.poetry.get("group")).items():
-        found.append((f"with the group {name}", _poetry(project, mapping(mapping(group).get("dependencies")))))
-    return [(title, wanted) for title, wanted in found if wanted]
+        found.append(("group", name, _poetry(project, mapping(mapping(group).get("dependencies")))))
+    return [row for row in found if row[2]]
 
 
 def _steps(project: _Project, wanted: Sequence[Wanted], tool: str) -> tuple[Step, ...]:

@@ -31,7 +31,6 @@ def install_findings(scope: Scope) -> Iterator[Finding]:
     yield from _hashes(scope)
     for missing in scope.state.missing:
         yield from _missing(scope, missing)
-    yield from _conda(scope)
 
 
 def _of_family(scope: Scope, install: Install) -> list[Wanted]:
@@ -197,31 +196,6 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
     )
     text = f"{one.text}: {', '.join(scope.index_url(k) or k for k in named)} has no such build"
     yield scope.finding("pinned-version-unavailable", one.name, "warning", text, one.where, reasons, others)
-
-
-def _conda(scope: Scope) -> Iterator[Finding]:
-    """A release that a conda channel does not have, a CPU build on a machine with a device."""
-    channel, name, last, fact = scope.tables.conda_last
-    for step in scope.scene.steps:
-        if not isinstance(step, Install) or step.tool != "conda":
-            continue
-        for one in step.wanted:
-            known = scope.tables.conda_names.get(one.name, one.name)
-            version = one.spec.lstrip("=").removesuffix(".*")
-            only = {c.rpartition("/")[2] for c in step.channels} - set(scope.tables.conda_beside) == {
-                channel
-            } or one.index == channel
-            if known == name and only and exact(one.spec.removesuffix(".*")) and version and parse(version) > parse(last):
-                reasons = (scope.because("index", f"the channel {channel} ends with {last}", fact),)
-                fixes = (Fix("index", "conda-forge", do="take it from conda-forge, or from PyPI with pip"),)
-                text = f"{one.text}: the conda channel {channel} has no such release"
-                yield scope.finding("pinned-version-unavailable", known, "error", text, one.where, reasons, fixes)
-            if one.name in scope.tables.conda_cpu and scope.stack_name not in ("", "cpu"):
-                reasons = (scope.because("build", f"{one.name} chooses the CPU build", scope.tables.conda_fact),)
-                device = scope.devices[0].name or scope.devices[0].arch
-                text = f"{one.name} chooses torch's CPU build: it cannot use {device}"
-                fix = Fix("package", one.name, do=f"leave {one.name} out, and name the CUDA version instead")
-                yield scope.finding("cpu-only-build", "torch", "error", text, one.where, reasons, (fix,))
 
 
 def _names(names: list[str]) -> str:

@@ -17,7 +17,8 @@ class Wanted:
 
     `index` is the URL or channel that was named for this one alone. `hashed`: every file has a hash. `locked`: a lock file says
     so, nothing is left to choose. `vague`: a part of it is only known when it runs. `files`: names of wheels that a lock holds.
-    `markers`: PEP 508 markers, one of which must hold (empty: always). `build` is the build string of a conda package.
+    `markers`: PEP 508 markers, one of which must hold (empty: always). `unless`: markers of which
+    none may hold. `build` is the build string of a conda package.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Wanted:
     index: str = ""
     extras: tuple[str, ...] = ()
     markers: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
     hashed: bool = False
     locked: bool = False
     vague: bool = False
@@ -128,8 +130,9 @@ class Scene:
     """One environment that a file describes: a stage, a lock, a set of dependencies.
 
     `kind`: `image` (everything is said), `list` (requirements: the command that reads them may say more), `lock`.
-    `python`: a specifier or `X.Y`, as written. `final`: the environment that people run, not one that only builds. `systems`: the
-    only platforms that it is for. `options`: where a list names its `index`, `extras` and `links`.
+    `python`: a specifier or `X.Y`, as written. `final`: the environment that people run, not one that only builds.
+    `alternative`: one of several that exclude each other, so that one that works is enough. `systems`: the only platforms that it
+    is for. `options`: where a list names its `index`, `extras` and `links`.
     """
 
     title: str
@@ -140,6 +143,7 @@ class Scene:
     python: str = ""
     service: Service | None = None
     final: bool = True
+    alternative: bool = False
     systems: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.files.images import Known
 from accel_env.judge.files.pick import STEPS, Group, Picker, Present, exact, present
-from accel_env.judge.files.pool import Offer, Places, places, runs_on
+from accel_env.judge.files.pool import Places, places, runs_on
 from accel_env.judge.files.shipped import demands, held, risks, shipped
 from accel_env.judge.files.state import Compiled, Missing, Replaced, State
 from accel_env.judge.files.values import UNKNOWN, Install, Removed, Scene, Step, Tools, Variable, Wanted
@@ -98,6 +98,8 @@ class Walker:
 
     def _applies(self, wanted: Wanted) -> bool:
         """Whether a requirement's markers can hold here; the Python counts where it is known."""
+        if any(self._holds(marker) for marker in wanted.unless):
+            return False
         return not wanted.markers or any(self._holds(marker) for marker in wanted.markers)
 
     def _holds(self, marker: str) -> bool:
@@ -117,7 +119,7 @@ class Walker:
     # --- pip, uv, poetry ----------------------------------------------------------------------------------------------
 
     def _pip(self, install: Install, wanted: Sequence[Wanted]) -> None:
-        picker = Picker(self.matrix, self.host.platform, self._python_of(wanted, install), self.state.packages, install)
+        picker = Picker(self.matrix, self.host.platform, self.state.python, self.state.packages, install)
         usable: list[Wanted] = []
         for one in wanted:
             where = places(one, install, self.matrix)
@@ -130,7 +132,7 @@ class Walker:
                 self._nothing(one, install, where)
                 picker.state[one.name] = self.state.packages[one.name]
         before = dict(self.state.packages)
-        picked = picker.pick(usable)
+        picker, picked = self._choose(picker, usable)
         if picked is None:
             clash = picker.clash(usable) if picker.steps <= STEPS else None
             if clash is not None:
@@ -147,25 +149,23 @@ class Walker:
                 continue
             self._take(name, group, picker, picked, usable, install, before)
 
-    def _python_of(self, wanted: Sequence[Wanted], install: Install) -> str:
-        """The Python of the scene; where nothing names it, the newest that has files of every exact pin."""
-        if self.state.python:
-            return self.state.python
-        picker = Picker(self.matrix, self.host.platform, "", {}, install)
-        pinned = [picker.groups(w) for w in wanted if w.url or exact(w.spec)]
-        pinned += [
-            (Group(tuple(Offer(c, "", c.version) for c in p.candidates)),)
-            for p in self.state.packages.values()
-            if p.candidates and not p.free
-        ]
+    def _choose(self, picker: Picker, usable: Sequence[Wanted]) -> tuple[Picker, dict[str, Group] | None]:
+        """What is taken, and the picker that took it: where nothing names the Python, for the newest that allows the pins."""
+        for python in () if self.state.python else self._pythons(picker, usable):
+            other = Picker(self.matrix, self.host.platform, python, picker.state, picker.install)
+            picked = other.pick(usable)
+            if picked is not None:
+                self.state.assumed = python
+                return other, picked
+        return picker, picker.pick(usable)
+
+    def _pythons(self, picker: Picker, usable: Sequence[Wanted]) -> list[str]:
+        """The Pythons that have files of every exact pin, newest first; none where all have."""
+        pinned = [[o.candidate for g in picker.groups(w) for o in g.offers] for w in usable if w.url or exact(w.spec)]
+        pinned += [list(p.candidates) for p in self.state.packages.values() if p.candidates and not p.free]
         every = [p.version for p in self.matrix.pythons() if not p.version.endswith("t")]
-        mine = [
-            p for p in every if all(any(runs_on(o.candidate, p) for g in groups for o in g.offers) for groups in pinned if groups)
-        ]
-        if not mine or len(mine) == len(every):
-            return ""
-        self.state.assumed = max(mine, key=parse)
-        return self.state.assumed
+        mine = [p for p in every if all(any(runs_on(c, p) for c in rows) for rows in pinned if rows)]
+        return sorted(mine, key=parse, reverse=True) if len(mine) < len(every) else []
 
     def _take(
         self,
@@ -263,8 +263,9 @@ class Walker:
             if name in self.matrix.package_names():
                 version = one.spec.lstrip("=").removesuffix(".*") if exact(one.spec.removesuffix(".*")) else ""
                 local = label if name == "torch" and version else ""
+                text = one.text or one.name
                 self.state.packages[name] = Present(
-                    name, one.where, version, local, one.spec, vendor=True, text=one.text or one.name, shaky=install.maybe
+                    name, one.where, version, local, one.spec, vendor=True, conda=True, text=text, shaky=install.maybe
                 )
 
     def _conda_label(self, wanted: Sequence[Wanted]) -> str:
