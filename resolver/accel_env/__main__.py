@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from accel_env.errors import AccelEnvError
+from accel_env.errors import AccelEnvError, UsageError
 
 BUG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141  # the last two as shells report SIGINT and SIGPIPE
 
@@ -29,6 +29,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader went away (`| head`). stdout gets a new end, or the interpreter complains while closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+    except OSError as error:
+        if not error.filename:
+            return _bug(error)
+        # a name that the file system does not take, wherever it is met first
+        said = f"{error.filename}: {error.strerror}"
+        return _tell(UsageError("file-system", said, hint="check the name and its permissions"), words)
     except Exception as error:
         return _bug(error)
 

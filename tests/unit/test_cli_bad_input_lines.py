@@ -122,3 +122,10 @@ def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
 
     answer_text(["for x\x1b[31m\x07 (sm_80)"])
     assert capsys.readouterr().out == "for x?[31m? (sm_80)\n"
+
+
+def test_a_name_that_no_file_system_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    from accel_env.__main__ import main
+
+    assert main(["lock", "torch", "--device", "cpu", "-o", "a" * 300]) == 2
+    assert "File name too long" in capsys.readouterr().err

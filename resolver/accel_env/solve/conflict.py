@@ -29,7 +29,7 @@ def conflict(field: Field) -> Conflict:
         reasons += forward_compat(field)
     for ask in asks:
         reasons += stand_ins(field, ask.name)
-    reasons = reasons or [reason for ask in asks for reason in _published(field, ask)]
+    reasons = reasons or list(_apart(field, asks)) or [reason for ask in asks for reason in _published(field, ask)]
     # to leave out what comes along all the same changes nothing that a range would not
     useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and c.name in w.gives for c in w.change)]
     ways = sorted(useful, key=cost)
@@ -71,6 +71,15 @@ def _unknown_release(field: Field, ask: Ask) -> Iterator[Because]:
             text = f"the matrix of {matrix.version} knows no {ask.name} {ask.specifier} for {where}, but {listed}"
             yield because(matrix, "package", text, fitting[0].fact)
             return
+
+
+def _apart(field: Field, asks: list[Ask]) -> Iterator[Because]:
+    """That two ranges of one package have no release in common."""
+    for index, first in enumerate(asks):
+        for second in asks[index + 1 :]:
+            if first.name == second.name:
+                text = f"no release of {first.name} that is known here is both {first.specifier} and {second.specifier}"
+                yield because(field.matrix, "package", text, "")
 
 
 def _published(field: Field, ask: Ask) -> Iterator[Because]:

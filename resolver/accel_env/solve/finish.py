@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from accel_env.model import Candidate, Conflict, Image, Pick, Solution, Warned
+from accel_env.model import Ask, Candidate, Conflict, Image, Pick, Solution, Warned
 from accel_env.solve.conflict import conflict
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.search import Found, search
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import best_tag
+
+ALIKE = 0.85  # of 1: `tourch` is meant to be torch, `torchmetrics` is not
 
 
 def answer(field: Field) -> Solution | Conflict:
@@ -72,7 +74,7 @@ def _warnings(
     if field.problem.policy.target == "container":
         yield from _container_warnings(field, python, image)
     if field.outside:
-        asked = ", ".join(a.text or a.name for a in field.outside)
+        asked = ", ".join(_outside(a, field.matrix.package_names()) for a in field.outside)
         yield Warned("outside-matrix", f"outside the matrix, closed by uv at lock time: {asked}")
     if python.endswith("t"):
         yield Warned("free-threaded", f"`lock` cannot close over free-threaded Pythons yet: {python.rstrip('t')} can be locked")
@@ -175,6 +177,14 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
     elif candidate.note:
         archs = ",".join(dict.fromkeys(d.arch for d in field.problem.devices)) or "ARCH"
         yield Warned("note", f"{candidate.label}: {candidate.note.replace('{arch}', archs)}", candidate.fact)
+
+
+def _outside(ask: Ask, names: Collection[str]) -> str:
+    """An ask that the matrix does not model, with the name that may be meant where one is all but the same."""
+    import difflib
+
+    near = difflib.get_close_matches(ask.name, names, 1, ALIKE)
+    return (ask.text or ask.name) + (f" (did you mean {near[0]}?)" if near else "")
 
 
 def _fact_text(field: Field, fact: str) -> str:
