@@ -10,7 +10,7 @@ from tests.integration.samples import SLIM, beside, candidate, solution
 from accel_env.errors import ClosureError
 from accel_env.lock.artifacts import Chosen
 from accel_env.lock.question import make_question, refuse_free_threaded, target_of, torch_question
-from accel_env.lock.rules import OsFloor, Rules, StandsFor
+from accel_env.lock.rules import Bound, OsFloor, Rules, StandsFor
 from accel_env.model import Ask, Host, Need, Policy, Subject
 
 FILE = Chosen("torch-2.14.1+cu126-cp312-cp312-linux_x86_64.whl", "2.14.1+cu126", "https://wheels.example/x.whl")
@@ -114,3 +114,11 @@ def test_a_free_threaded_python_is_refused_with_a_way_out() -> None:
     assert caught.value.hint.endswith("--python 3.14") and caught.value.exit_code == 5
     refuse_free_threaded("3.14")
     refuse_free_threaded("")
+
+
+def test_bounds_of_the_rules_hold_for_what_nobody_asked_for() -> None:
+    rules = Rules(bounds=(Bound("cuda-python>=12.8", "same files", "closure:x"),))
+    torch = candidate("torch", "2.14.1")
+    assert make_question(solution(torch), {}, rules, "", False).constraints == ("cuda-python>=12.8",)
+    asked = solution(torch, asks=(Ask("torch", ""), Ask("Cuda_Python", "<12")))
+    assert make_question(asked, {}, rules, "", False).constraints == ()

@@ -244,3 +244,24 @@ def test_the_loader_s_folders_follow_includes(tmp_path: Path) -> None:
     (tmp_path / "ld.so.conf").write_text("include conf.d/*.conf\n/a # here\n")
     (tmp_path / "conf.d" / "x.conf").write_text(f"/b\ninclude {tmp_path}/ld.so.conf\n")
     assert _configured(str(tmp_path / "ld.so.conf"), set()) == ["/b", "/a"]
+
+
+def test_a_module_that_is_tried_and_done_without_is_optional(site: Path) -> None:
+    """numba imports its TBB thread pool where there is a TBB."""
+    pool = library(exports=["PyInit_pool"], needed=["libtbb.so.12"])
+    install(site, "numba", files={"numba/pool.so": pool, "numba/core.so": library(exports=["PyInit_core"])})
+    assert run(needed)[0].endswith("1 optional ones do not")
+    gpu = library(exports=["PyInit_gpu"], needed=["libcublas.so.12"])
+    install(site, "ext", files={"ext/gpu.so": gpu, "ext/core.so": library(exports=["PyInit_core"])})
+    with pytest.raises(FailedError, match=r"ext/gpu\.so needs libcublas\.so\.12"):
+        run(needed)
+
+
+def test_extensions_for_other_releases_of_torch_are_optional(site: Path) -> None:
+    torch(site)
+    files = {f"dlpack/addon_torch{number}-cpu.so": library(needed=["libc10.so"], wants=[DEVICE_OLD]) for number in (24, 25)}
+    install(site, "dlpack", files=files)
+    assert sorted(run(symbols)[1]["optional and not loadable"]) == sorted(files)
+    install(site, "alone", files={"alone/_C.so": library(needed=["libc10.so"], wants=[DEVICE_OLD])})
+    with pytest.raises(FailedError, match=rf"alone/_C\.so wants {DEVICE_OLD}$"):
+        run(symbols)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -61,6 +62,8 @@ def make_question(
     unpicked = [need for need in needs if normalise(need.name) not in picked]
     requirements += [_line(need) for need in unpicked if need.when == "always"]
     constraints = {_line(need) for need in unpicked if need.when == "present" and need.allows}
+    asked = {normalise(ask.name) for ask in solution.problem.asks}
+    constraints |= {bound.requirement for bound in rules.bounds if normalise(name_in(bound.requirement)) not in asked}
     return Question(
         tuple(dict.fromkeys(requirements)),
         tuple(sorted(constraints)),
@@ -95,6 +98,11 @@ def _substitute(pick: Pick, rule: StandsFor) -> StandIn:
     """What a requirement on the other distribution gets: the pick's version, and no file."""
     version = pick.candidate.version.partition("+")[0]
     return StandIn(rule.provides, version, f"{normalise(rule.provides).replace('-', '_')}-{version}-py3-none-any.whl")
+
+
+def name_in(requirement: str) -> str:
+    """The name at the beginning of a requirement."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
 
 
 def requirement(ask: Ask) -> str:

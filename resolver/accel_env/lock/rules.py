@@ -74,6 +74,15 @@ class OsFloor:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """A requirement on a package that nobody asked for: releases outside it fit no other package here."""
+
+    requirement: str
+    why: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
 class OneMajor:
     """Packages that tell the stack's major: by a number in the name, or by their own version; those in `but` tell nothing."""
 
@@ -117,6 +126,7 @@ class Rules:
     exact: tuple[Exact, ...] = ()
     stands_for: tuple[StandsFor, ...] = ()
     os_floors: tuple[OsFloor, ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
 
 class Documents(Protocol):
@@ -144,6 +154,7 @@ def load_rules(matrix: Documents) -> Rules:
         tuple(_exact(item) for item in row.rows("exact")),
         tuple(_stands_for(item) for item in row.rows("stands_for")),
         tuple(_os_floor(item) for item in row.rows("os_floors")),
+        tuple(_bound(item) for item in row.rows("bounds")),
     )
     row.close()
     if faults.items:
@@ -191,6 +202,12 @@ def _stands_for(row: Row) -> StandsFor:
 
 def _os_floor(row: Row) -> OsFloor:
     rule = OsFloor(row.text("platform"), row.text("os"), row.text("release"), row.fact())
+    row.close()
+    return rule
+
+
+def _bound(row: Row) -> Bound:
+    rule = Bound(row.text("requirement"), row.text("why"), row.fact())
     row.close()
     return rule
 

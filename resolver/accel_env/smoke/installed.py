@@ -9,7 +9,22 @@ from importlib import metadata
 from typing import Any
 
 # Top-level names that distributions leave in site-packages by accident.
-STRAY = frozenset(["tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks", "benchmark", "bin"])
+STRAY = frozenset(
+    [
+        "tests",
+        "test",
+        "testing",
+        "docs",
+        "doc",
+        "examples",
+        "example",
+        "scripts",
+        "benchmarks",
+        "benchmark",
+        "bin",
+        "build_backend",
+    ]
+)
 
 
 def normal(name: str) -> str:
