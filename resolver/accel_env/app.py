@@ -14,6 +14,7 @@ from accel_env.app_close import answer_of, close_problem, plan_bytes, shown_plan
 from accel_env.model import Host, Lock, Policy, Problem, Solution
 
 if TYPE_CHECKING:
+    from accel_env.app_image import ImageWords
     from accel_env.app_judge import Sources
     from accel_env.matrix.load import Matrix
 
@@ -168,15 +169,11 @@ def lock(request: Request, output: str, progress: Callable[[str], None] | None =
 
 
 def render(
-    request: Request,
-    output: str,
-    formats: tuple[str, ...] = (),
-    allow_unpinned: bool = False,
-    progress: Callable[[str], None] | None = None,
+    request: Request, output: str, image: ImageWords | None = None, progress: Callable[[str], None] | None = None
 ) -> Json:
     """Lock, then write the Dockerfile and what goes with it into `output`."""
+    from accel_env.app_image import ImageWords, image_options
     from accel_env.lock.write import drop_stale, lock_files, refuse_foreign, write_files
-    from accel_env.render import RenderOptions
     from accel_env.render import render as render_files
     from accel_env.system.files import check_folder
 
@@ -184,7 +181,7 @@ def render(
     refuse_foreign(Path(output))
     matrix = matrix_of(request.overlays)
     lock, plan, told = closed(request, matrix, progress or _silent)
-    options = RenderOptions(formats=formats, allow_unpinned=allow_unpinned)
+    options = image_options(image or ImageWords(), lock.solution, matrix)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
     write_files(Path(output), files)
     gone = tuple(f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
@@ -264,4 +261,13 @@ def check(request: Request, files: tuple[str, ...]) -> Json:
         return app_judge.check(files, matrix, hosts, named=True)
     host = host_of(request, matrix)
     named = bool(request.host or host.devices)
-    return app_judge.check(files, matrix, [(request.host or ("this machine" if named else ""), host)], named=named)
+    return app_judge.check(files, matrix, [(request.host or (_described(request, host) if named else ""), host)], named=named)
+
+
+def _described(request: Request, host: Host) -> str:
+    """The machine that options describe, in words; `this machine` where none does."""
+    if not request.devices and not request.arch:
+        return "this machine"
+    names = list(dict.fromkeys(device.name or device.arch for device in host.devices))
+    drivers = list(dict.fromkeys(device.driver for device in host.devices if device.driver))
+    return f"a machine with {' and '.join(names) or 'no accelerator'}" + (f" (driver {drivers[0]})" if drivers else "")

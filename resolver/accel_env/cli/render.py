@@ -9,8 +9,12 @@ FORMAT = Option("format", ("--format",), "A further output; repeat for several."
 UNPINNED = Option(
     "allow_unpinned", ("--allow-unpinned",), "Write a Dockerfile although the base image has no known digest."
 )
+BASE = Option("base", ("--base",), "The image to build on, in place of the matrix's.", "NAME:TAG@sha256:DIGEST")
+COMPILER = Option("compiler", ("--compiler",), "Put a C and C++ compiler into the image: torch.compile and Triton need one.")
+DEVEL = Option("devel", ("--devel",), "Compile packages without a wheel in a stage with the stack's toolkit.")
 VERB = Verb(
-    ("render",), "Lock, then write the Dockerfile and what goes with it.", (INTO, FORMAT, UNPINNED, *COMMON), ASKS,
+    ("render",), "Lock, then write the Dockerfile and what goes with it.",
+    (INTO, FORMAT, BASE, COMPILER, DEVEL, UNPINNED, *COMMON), ASKS,
     "accel-env render torch bitsandbytes -o DIR",
 )
 
@@ -18,11 +22,14 @@ VERB = Verb(
 def run(words: Words) -> int:
     """Print what was written; errors have the codes of `errors`."""
     from accel_env import app
+    from accel_env.app_image import ImageWords
     from accel_env.cli.output import print_answer, progress
     from accel_env.cli.request import folder, request
     from accel_env.cli.show_written import written_lines
 
-    formats, unpinned = words.many("format"), words.flag("allow_unpinned")
-    answer = app.render(request(words), folder(words), formats, unpinned, progress)
+    image = ImageWords(
+        words.text("base"), words.flag("compiler"), words.flag("devel"), words.flag("allow_unpinned"), words.many("format")
+    )
+    answer = app.render(request(words), folder(words), image, progress)
     print_answer(answer, words.flag("json"), written_lines)
     return 0

@@ -58,7 +58,8 @@ class UvCloser:
         try:
             with tempfile.TemporaryDirectory(prefix="accel-env-") as scratch:
                 words = [*self._words(program, question, Path(scratch)), *(["--offline"] if offline else [])]
-                self._progress(f"asking uv for all that {len(question.requirements) + len(question.stand_ins)} packages need")
+                count = len(question.requirements) + len(question.stand_ins)
+                self._progress("asking uv for all that " + ("a package needs" if count == 1 else f"{count} packages need"))
                 status, output, talk = self._run(words, scratch, question.target.os_floor)
                 talk = talk.replace(f"file://{quote(scratch)}/", "").replace(f"{scratch}/", "").strip()
         except OSError as problem:
