@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accel_env.judge.book import open_book
 from accel_env.judge.clue_wanted import wanted_findings
 from accel_env.judge.clues import clue_findings, refined
-from accel_env.judge.driver_releases import with_releases
+from accel_env.judge.driver_releases import device_findings, with_releases
 from accel_env.judge.evaluate import host_findings
 from accel_env.judge.imaged import with_image
 from accel_env.judge.machinery import machine_findings
@@ -28,7 +28,8 @@ def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> 
     """All findings, the root cause first; empty where nothing speaks against the environment."""
     book = open_book(matrix)
     scene = Scene(with_image(with_facts(environment, clues, matrix), matrix, book), clues, matrix, book)
-    needs = (*machine_findings(scene), *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
+    machine = (*machine_findings(scene), *device_findings(scene))
+    needs = (*machine, *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
     found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
     rows = ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
     return with_resolved(tuple(tried((with_releases(row, scene) for row in rows), scene)), scene)

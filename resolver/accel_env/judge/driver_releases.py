@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.fixes import unique
 from accel_env.judge.types import Finding, Fix
+from accel_env.solve.ground import device_driver_needs
 from accel_env.solve.versions import allows, parse, valid_specifier
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
+    from accel_env.model import Device, Need
 
 # Rules that a newer driver of the same vendor ends.
 BY_DRIVER = frozenset({"driver-too-old-for-cuda-runtime", "forward-compat-unsupported-hw", "container-requirement-unsatisfied"})
@@ -20,6 +22,7 @@ VENDORS = ("nvidia", "")
 
 def with_releases(finding: Finding, scene: Scene) -> Finding:
     """The finding; beside every bound on the driver the releases by number that a person can install."""
+    finding = _at_least(finding, scene)
     if finding.rule not in BY_DRIVER or scene.vendor not in VENDORS:
         return finding
     newest = newest_release(scene)
@@ -37,6 +40,47 @@ def with_releases(finding: Finding, scene: Scene) -> Finding:
             fixes.append(Fix("driver", name, spec=f"=={first}", do="the first release that does"))
         if newest and newest != first and allows(fix.spec, newest):
             fixes.append(Fix("driver", name, spec=f"=={newest}", do=f"the newest release that is {serving}"))
+    return replace(finding, fixes=unique(fixes))
+
+
+def unmet_by_device(scene: Scene) -> Iterator[tuple[Device, Need]]:
+    """What the devices ask of the driver whatever the build, and the driver here is not: resolve's own rule."""
+    for device, need in _device_needs(scene):
+        if scene.driver.text and (scene.driver.low[:1].isdigit() or scene.driver.high) and scene.driver.fails(need.allows):
+            yield device, need
+
+
+def device_findings(scene: Scene) -> Iterator[Finding]:
+    """A driver of before the device: it does not know it, whatever is installed."""
+    for device, need in unmet_by_device(scene):
+        if not need.allows.startswith(">="):
+            continue
+        rule, component = scene.book.driver_rule(scene.stack_name)
+        text = f"driver {scene.driver.text} does not know {scene.named((device,))}: it needs driver {need.allows}"
+        fix = Fix("driver", scene.vendor, spec=need.allows, do="install a newer driver")
+        yield Finding(rule, component, "error", text, (scene.because("driver", text, need.fact),), (fix,))
+
+
+def _device_needs(scene: Scene) -> Iterator[tuple[Device, Need]]:
+    stack = scene.matrix.stacks().get(scene.stack_name)
+    for device in scene.devices if stack else ():
+        for need in device_driver_needs(stack, device) if stack else ():
+            yield device, need
+
+
+def _at_least(finding: Finding, scene: Scene) -> Finding:
+    """No driver is offered that is older than the first one that knows the devices."""
+    floors = [need.allows[2:] for _, need in _device_needs(scene) if need.allows.startswith(">=")]
+    least = max(floors, key=parse, default="")
+    if not least or not any(fix.kind == "driver" for fix in finding.fixes):
+        return finding
+    fixes = [
+        replace(fix, spec=f">={least}")
+        if fix.kind == "driver" and fix.spec.startswith(">=") and valid_specifier(fix.spec) and parse(fix.spec[2:]) < parse(least)
+        else fix
+        for fix in finding.fixes
+        if not (fix.kind == "driver" and fix.spec.startswith("==") and parse(fix.spec[2:]) < parse(least))
+    ]
     return replace(finding, fixes=unique(fixes))
 
 

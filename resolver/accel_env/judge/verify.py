@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from accel_env.judge.driver_releases import unmet_by_device
 from accel_env.judge.evaluate import host_findings
 from accel_env.judge.fixes import unique
 from accel_env.judge.live import unknown_arch
@@ -47,6 +48,8 @@ def _package(fix: Fix, scene: Scene) -> Fix:
     if fix.do.startswith("remove"):
         changed = replace(scene.environment, installed=tuple(r for r in scene.environment.installed if r.name != fix.name))
         return replace(fix, verified=clean(changed, scene))
+    if any(unmet_by_device(scene)):
+        return fix  # no package teaches a driver the device
     meant = releases(fix, scene)
     if not meant or not (fix.spec or fix.build) or (scene.arch and any(unknown_arch(c) for c in meant)):
         return fix
@@ -146,7 +149,9 @@ def with_driver(scene: Scene, fix: Fix) -> Environment | None:
 
 def clean(environment: Environment, like: Scene) -> bool:
     """True where the needs find nothing worse than a note."""
-    return not left_over(environment, like, bare=True)
+    return not left_over(environment, like, bare=True) and not any(
+        unmet_by_device(Scene(replace(environment, texts=()), (), like.matrix, like.book, like=like, bare=True))
+    )
 
 
 def left_over(environment: Environment, like: Scene, *, bare: bool = False) -> list[Finding]:

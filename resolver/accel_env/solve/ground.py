@@ -177,9 +177,8 @@ class Ground:
                             )
                         )
                 driver = self.driver(device)
-                for known in stack.arch_drivers:
-                    if device.arch in known.archs and driver[:1].isdigit() and not allows(known.allows, driver):
-                        need = Need(Subject.DRIVER, known.fact, allows=known.allows, name=device.arch)
+                for need in device_driver_needs(stack, device):
+                    if driver[:1].isdigit() and not allows(need.allows, driver):
                         why = f"driver {device.driver} does not know {_named(device)}"
                         rows.append(Failure(need, why, (bit | self._bit("driver"),)))
                 release = self.release(candidate.stack)
@@ -274,6 +273,15 @@ class Ground:
     def release(self, stack: str) -> StackRelease | None:
         """The stack release behind a candidate's stack."""
         return self.matrix.stack_release(stack) if "-" in stack else None
+
+
+def device_driver_needs(stack: Stack, device: Device) -> list[Need]:
+    """What a device asks of the driver whatever the build: the first that knows it, the last that still does."""
+    return [
+        Need(Subject.DRIVER, known.fact, allows=known.allows, name=device.arch)
+        for known in stack.arch_drivers
+        if device.arch in known.archs
+    ]
 
 
 def _named(device: Device) -> str:
