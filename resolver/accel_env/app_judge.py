@@ -57,14 +57,15 @@ def doctor(sources: Sources, matrix: Matrix, host_of: Callable[[Host | None], Ho
             for name, scan in zip(sources.logs, scans, strict=True)
             for number, text in scan.lines
         ]
-    answer["notes"] = [*environment.host.notes, *_notes(sources, environment, bool(clues))]
+    answer["notes"] = [*environment.host.notes, *_notes(sources, environment, bool(clues), shown=bool(answer["findings"]))]
     return answer
 
 
-def _notes(sources: Sources, environment: Environment, recognised: bool) -> Iterator[str]:
+def _notes(sources: Sources, environment: Environment, recognised: bool, *, shown: bool) -> Iterator[str]:
     """What is worth saying though it is no finding: what was not understood, and what a CPU build or its absence means here."""
     if (sources.errors or sources.logs) and not recognised:
-        yield "not recognised: no error text that accel-env knows; what follows is what the environment itself shows"
+        more = "; what follows is what the environment itself shows" if shown else ""
+        yield f"not recognised: no error text that accel-env knows{more}"
     torch = next((one for one in environment.installed if one.name == "torch"), None)
     if not sources.described and torch is None:
         yield f"torch is not installed for {environment.host.provenance.get('python', 'this interpreter')}{_another(environment)}"

@@ -69,7 +69,9 @@ def _judged(answer: Json, columns: int) -> list[str]:
     known = "; ".join(part for part in parts if part)
     if not known and not origins:
         return []
-    return wrap(f"judged{f' {origins}' if origins else ''}: {known or 'nothing in it was recognised'}", columns, "", "  ")
+    told = known or ("" if items(answer, "findings") or items(answer, "lines") else "nothing in it was recognised")
+    said = f" {origins}" if origins else ""
+    return wrap(f"judged{said}" + (f": {told}" if told else ""), columns, "", "  ")
 
 
 def _machine(environment: Json) -> str:
