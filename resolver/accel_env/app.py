@@ -155,7 +155,7 @@ def explain_not(request: Request, text: str) -> Json:
 
 def lock(request: Request, output: str, progress: Callable[[str], None] | None = None) -> Json:
     """Resolve, close over every dependency, write `pylock.toml`, `requirements.lock` and `plan.json` into `output`."""
-    from accel_env.lock.write import drop_stale, lock_files, refuse_foreign, write_files
+    from accel_env.lock.write import lock_files, refuse_foreign
     from accel_env.system.files import check_folder
 
     check_folder(output)
@@ -163,9 +163,7 @@ def lock(request: Request, output: str, progress: Callable[[str], None] | None =
     matrix = matrix_of(request.overlays)
     lock, plan, told = closed(request, matrix, progress or _silent)
     files = {**lock_files(lock), "plan.json": plan_bytes(plan)}
-    write_files(Path(output), files)
-    gone = tuple(f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
-    return _written(plan, lock, output, files, (*told, *gone))
+    return _put(plan, lock, output, files, told)
 
 
 def render(
@@ -173,7 +171,7 @@ def render(
 ) -> Json:
     """Lock, then write the Dockerfile and what goes with it into `output`."""
     from accel_env.app_image import ImageWords, image_options
-    from accel_env.lock.write import drop_stale, lock_files, refuse_foreign, write_files
+    from accel_env.lock.write import lock_files, refuse_foreign
     from accel_env.render import render as render_files
     from accel_env.system.files import check_folder
 
@@ -183,9 +181,7 @@ def render(
     lock, plan, told = closed(request, matrix, progress or _silent)
     options = image_options(image or ImageWords(), lock.solution, matrix)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
-    write_files(Path(output), files)
-    gone = tuple(f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
-    return _written(plan, lock, output, files, (*told, *gone))
+    return _put(plan, lock, output, files, told)
 
 
 def doctor(request: Request, sources: Sources) -> Json:
@@ -240,12 +236,17 @@ def _silent(_: str) -> None:
     return None
 
 
-def _written(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...]) -> Json:
+def _put(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...]) -> Json:
+    """Write the files, remove what an earlier plan left, and say so."""
+    from accel_env.lock.write import drop_stale, write_files
+
+    write_files(Path(output), files)
+    gone = (f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
     return {
         "schema": "accel-env/written/1",
         "plan": plan,
         "locked": len(closed.files),
-        "notes": [*closed.notes, *told],
+        "notes": [*closed.notes, *told, *gone],
         "written": [str(Path(output) / name) for name in sorted(files)],
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from accel_env.model import Because, Candidate, Device, Need, Subject
-from accel_env.solve.versions import allows, best_tag
+from accel_env.solve.versions import best_tag
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
@@ -172,22 +172,3 @@ def forward_compat(field: Field) -> tuple[Because, ...]:
     else:
         return ()
     return (because(field.matrix, "driver", text, compat.fact),)
-
-
-def why_not(field: Field, name: str, spec: str, build: str) -> list[tuple[Candidate, Because, str]]:
-    """Every candidate of a name inside a spec that is out by itself: (candidate, reason, what was met)."""
-    rows = []
-    for slot in field.slots.values():
-        for entry in slot.entries:
-            candidate = entry.candidate
-            if candidate.name != name or not allows(spec, candidate.version) or (build and candidate.build != build):
-                continue
-            for failure in entry.verdict.failures:
-                rows.append(
-                    (
-                        candidate,
-                        because(field.matrix, failure.need.subject.value, need_text(failure.need, candidate), failure.need.fact),
-                        failure.met,
-                    )
-                )
-    return rows
