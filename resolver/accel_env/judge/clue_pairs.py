@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import cuda_of
 from accel_env.judge.clue_driver import plain
-from accel_env.judge.fixes import fitting_fixes, free_newer, keep_torch_of, torch_fixes, unique
+from accel_env.judge.fixes import beside, fitting_fixes, free_newer, keep_torch_of, torch_fixes, unique
 from accel_env.judge.pairs import broken_needs, keep_torch_beside
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.judge.words import built_for
@@ -50,9 +50,10 @@ def abi(scene: Scene, clue: Clue) -> Finding:
     name = clue.component
     fixes: list[Fix] = []
     if name in scene.matrix.package_names():
-        mine = fitting_fixes(scene, name)
+        known = scene.torch_known()
+        mine = fitting_fixes(scene, name, None if known else lambda c: _outside(scene, c, _built(scene, clue)[0]))
         fixes += mine
-        if mine and not any(fix.command for fix in mine):
+        if mine and known and not any(fix.command for fix in mine):
             labels = ", ".join(fix.build for fix in mine if fix.build)
             fixes.append(Fix("action", do=f"install the wheel that was built for this torch by its URL ({labels})"))
     spec, label = _built(scene, clue)
@@ -78,6 +79,12 @@ def _built(scene: Scene, clue: Clue) -> tuple[str, str]:
     if version and (not spec or not valid_specifier(spec) or allows(spec, version)):
         return f"=={version}", label or named
     return (spec, label) if spec and valid_specifier(spec) else ("", named)
+
+
+def _outside(scene: Scene, candidate: Candidate, spec: str) -> bool:
+    """True where a build fits a torch outside the range that the text blames: inside it lacks the symbol again."""
+    torches = scene.matrix.candidates("torch", scene.host.platform) if spec else ()
+    return not spec or any(beside(candidate, torch) for torch in torches if not allows(spec, torch.version))
 
 
 def _torch_of(scene: Scene, spec: str, label: str, cxx11: str) -> list[Fix]:
@@ -205,7 +212,8 @@ def system_library(scene: Scene, clue: Clue) -> Finding:
     wanted = clue.facts.get("needs_glibc", "")
     if wanted:
         fixes.append(Fix("image", do=f"a base with glibc {wanted} or newer"))
-        fixes.append(Fix("build", name, do="build it from source on this machine"))
+        if known or row is not None:
+            fixes.append(Fix("build", name, do="build it from source on this machine"))
     have = scene.host.libc if wanted else scene.host.libstdcxx
     message = f"{name} needs {'glibc ' + wanted if wanted else 'a newer libstdc++'}; the system has {have}" if have else ""
     return completed(scene, clue, fixes, message=message)

@@ -17,7 +17,7 @@ from accel_env.judge.pairs import pair_findings
 from accel_env.judge.proven import with_facts
 from accel_env.judge.resolved import with_resolved
 from accel_env.judge.scene import Scene
-from accel_env.judge.types import Clue, Environment, Finding
+from accel_env.judge.types import Clue, Environment, Finding, Fix
 from accel_env.judge.verify import tried
 
 if TYPE_CHECKING:
@@ -31,10 +31,21 @@ def judge(environment: Environment, clues: tuple[Clue, ...], matrix: Matrix) -> 
     machine = (*machine_findings(scene), *device_findings(scene))
     needs = (*machine, *host_findings(scene), *wanted_findings(scene), *pair_findings(scene))
     found = [refined(scene, finding) for finding in (*clue_findings(scene, needs), *needs)]
-    rows = ordered(_sourced(finding) for finding in found if any(reason.source for reason in finding.because))
+    rows = ordered(_meant(_sourced(finding), scene) for finding in found if any(reason.source for reason in finding.because))
     return with_resolved(tuple(tried((with_releases(row, scene) for row in rows), scene)), scene)
 
 
 def _sourced(finding: Finding) -> Finding:
     """Only reasons that have a source."""
     return replace(finding, because=tuple(reason for reason in finding.because if reason.source))
+
+
+def _meant(finding: Finding, scene: Scene) -> Finding:
+    """Without bare words about what is no package: neither of the environment nor of the matrix."""
+
+    def empty(fix: Fix) -> bool:
+        said = fix.spec or fix.build or fix.do or fix.command or fix.set or fix.unset
+        package = scene.row(fix.name) is not None or fix.name in scene.matrix.package_names()
+        return fix.kind in ("package", "build") and not said and not package
+
+    return replace(finding, fixes=tuple(fix for fix in finding.fixes if not empty(fix)))

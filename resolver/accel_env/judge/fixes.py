@@ -52,7 +52,7 @@ def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int 
         stacks = {split_stack(t.stack)[0] for t in torches}
         if candidate.stack and split_stack(candidate.stack)[0] not in stacks:
             return False
-        return any(_beside(candidate, torch, soft=soft) for torch in torches)
+        return any(beside(candidate, torch, soft=soft) for torch in torches)
 
     chosen = live(scene, name, fits)
     best = min((c.rank for c in chosen), default=0)
@@ -69,7 +69,7 @@ def beside_old(scene: Scene, name: str) -> list[Fix]:
     return [Fix("package", name, spec, do=f"the release of torch {torch.version}") for spec in mine[:1]]
 
 
-def _beside(candidate: Candidate, torch: Candidate, *, soft: bool = False) -> bool:
+def beside(candidate: Candidate, torch: Candidate, *, soft: bool = False) -> bool:
     """True when a build and a torch meet each other's needs."""
     for need in candidate.needs:
         if (need.soft and not soft) or need.unknown:
@@ -89,7 +89,7 @@ def keep_torch_of(scene: Scene, name: str, limit: int = 4, *, soft: bool = False
     """Builds of torch that the installed release of a package fits."""
     found = scene.possible(name)
     mine = found.likely if found else ()
-    return torch_fixes(scene, lambda torch: any(_beside(c, torch, soft=soft) for c in mine), limit) if mine else []
+    return torch_fixes(scene, lambda torch: any(beside(c, torch, soft=soft) for c in mine), limit) if mine else []
 
 
 def driver_fix(scene: Scene, failures: Iterable[Failed]) -> list[Fix]:

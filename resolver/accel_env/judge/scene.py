@@ -168,6 +168,11 @@ class Scene:
         """The torch of the environment."""
         return self.row("torch")
 
+    def torch_known(self) -> bool:
+        """True where something is said about which torch it is."""
+        row = self.torch()
+        return row is not None and bool(row.version or row.local or row.spec or row.vendor or row.text)
+
     def torch_label(self) -> str:
         """The build label of torch: said, or that of all its likely builds; empty when open."""
         row = self.torch()

@@ -50,6 +50,8 @@ def _package(fix: Fix, scene: Scene) -> Fix:
         return replace(fix, verified=clean(changed, scene))
     if any(unmet_by_device(scene)):
         return fix  # no package teaches a driver the device
+    if not scene.torch_known() and (fix.name != "torch" or scene.torch() is None):
+        return fix  # what it must fit is not known
     meant = releases(fix, scene)
     if not meant or not (fix.spec or fix.build) or (scene.arch and any(unknown_arch(c) for c in meant)):
         return fix
