@@ -163,8 +163,8 @@ def fix_text(fix: Mapping[str, Any]) -> str:
         "index": f"the index {what}",
     }
     if fix["kind"] == "build" and fix.get("set"):
-        pairs = " ".join(f"{key}={value}" for key, value in fix["set"].items())
-        texts["build"] = f"{what}{'' if fix.get('do') else ': build it from source'}, with {pairs}"
+        settings = " ".join(f"{key}={value}" for key, value in fix["set"].items())
+        texts["build"] = f"{what}{'' if fix.get('do') else ': build it from source'}, with {settings}"
     said = texts.get(fix["kind"], what) if name or spec else ""
     return ": ".join(part for part in (said, str(fix.get("do", ""))) if part) or fix["kind"]
 
