@@ -39,6 +39,7 @@ class Sources:
 
 def doctor(sources: Sources, matrix: Matrix, host_of: Callable[[Host | None], Host]) -> Json:
     """The diagnosis of interface.md. `host_of` gives the machine that options name, else this one; or alters a host by them."""
+    from accel_env.judge import unlisted
     from accel_env.judge.doctor import judge
     from accel_env.judge.findings import diagnosis
     from accel_env.judge.signatures import read
@@ -57,7 +58,11 @@ def doctor(sources: Sources, matrix: Matrix, host_of: Callable[[Host | None], Ho
             for name, scan in zip(sources.logs, scans, strict=True)
             for number, text in scan.lines
         ]
-    answer["notes"] = [*environment.host.notes, *_notes(sources, environment, bool(clues), shown=bool(answer["findings"]))]
+    answer["notes"] = [
+        *environment.host.notes,
+        *unlisted.of_environment(environment, matrix),
+        *_notes(sources, environment, bool(clues), shown=bool(answer["findings"])),
+    ]
     return answer
 
 
@@ -174,6 +179,7 @@ def fleet(source: str) -> tuple[str, ...]:
 
 def check(files: Sequence[str], matrix: Matrix, hosts: Sequence[tuple[str, Host]], *, named: bool) -> Json:
     """The diagnosis of files on hosts, given with their names; `named` False: only what holds on any machine is judged."""
+    from accel_env.judge import unlisted
     from accel_env.judge.files.check import Judged, judge_files, know, merged
     from accel_env.judge.files.load import load
     from accel_env.judge.findings import diagnosis, finding_mapping, status
@@ -192,4 +198,6 @@ def check(files: Sequence[str], matrix: Matrix, hosts: Sequence[tuple[str, Host]
         counts = {f"{word}s": severities.count(word) for word in ("error", "warning", "note")}
         answer["hosts"].append({"host": one.host, "status": status(map(finding_mapping, one.findings)), **counts})
     answer["also"] = list(dict.fromkeys(name for documents in loaded.values() for d in documents for name in d.also))
+    documents = next(iter(loaded.values()), ())
+    answer["notes"] = list(unlisted.of_documents(documents, matrix))
     return answer

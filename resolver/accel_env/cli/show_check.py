@@ -11,6 +11,8 @@ from accel_env.cli.text import Json, items, string, table, wrap
 def check_lines(answer: Json, columns: int) -> list[str]:
     """The files and hosts that were judged, the findings with their places, and the verdict."""
     lines = wrap(_judged(answer), columns, "", "  ")
+    for text in items(answer, "notes"):
+        lines += wrap(f"note: {text}", columns, "", "  ")
     for finding in items(answer, "findings"):
         lines += ["", *finding_lines(finding, columns)]
         hosts = items(finding, "hosts")

@@ -61,6 +61,8 @@ def as_install(listed: Listed, tool: str, where: str, more: piplike.Words | None
 def _read(text: str, file: str, opener: Opener, listed: Listed, depth: int) -> None:
     listed.files.append(file)
     for number, line in logical_lines(text):
+        if UNKNOWN in line:
+            raise broken(file, number, "there is a NUL character in this line", "requirements")
         if line.startswith("-"):
             add_option(line, number, file, opener, listed, depth)
             continue

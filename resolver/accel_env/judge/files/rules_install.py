@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.judge.files.pick import exact
@@ -191,11 +191,22 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
     reasons = (scope.because("index", f"{one.name} {one.spec.lstrip('=')} is at {', '.join(missing.elsewhere[:6])}", fact),)
     others = tuple(
         Fix("index", key.partition(":")[2] or key, do=f"take it from {scope.index_url(key) or 'PyPI'}")
-        for key in missing.elsewhere[:3]
-        if split_stack(key)[0] not in ("image",)
+        for key in _usable(scope, one, missing.elsewhere)[:3]
     )
     text = f"{one.text}: {', '.join(scope.index_url(k) or k for k in named)} has no such build"
     yield scope.finding("pinned-version-unavailable", one.name, "warning", text, one.where, reasons, others)
+
+
+def _usable(scope: Scope, one: Wanted, keys: Sequence[str]) -> list[str]:
+    """The indexes whose build of the pinned release meets what this host needs; those without an accelerator's come last."""
+    from accel_env.judge.files.needs import environment_of
+    from accel_env.judge.scene import Scene as Judged
+
+    scene = Judged(environment_of(scope), (), scope.matrix, scope.know.book)
+    rows = [c for c in scope.matrix.candidates(one.name, scope.host.platform) if allows(one.spec.partition("+")[0], c.version)]
+    fine = [c for c in rows if c.index in keys and c.index != "image" and not scene.failures(c)]
+    served = [c for c in fine if not scope.named or not scene.stack_name or split_stack(c.stack)[0] == scene.stack_name]
+    return list(dict.fromkeys(c.index for c in served or fine))
 
 
 def _names(names: list[str]) -> str:
