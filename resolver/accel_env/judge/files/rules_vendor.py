@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from accel_env.judge.files.pick import Present
+from accel_env.judge.files.pick import Present, exact
 from accel_env.judge.files.scope import major
 from accel_env.judge.files.values import Wanted
 from accel_env.judge.types import Finding, Fix
@@ -95,11 +95,11 @@ def _replaced(scope: Scope, replaced: Replaced) -> Iterator[Finding]:
             text += "; where the file of constraints is empty, pip puts it in place of the image's"
             reasons.append(scope.because("image", "it is not certain that they hold torch", scope.tables.note("unsure")))
         component = after.by or "torch"
-        yield scope.finding("package-pin-conflict", component, severity, text, after.where, reasons, _kept(scope, after))
+        yield scope.finding("package-pin-conflict", component, severity, text, after.where, reasons, _kept(scope, after, before))
         return
     text = f"{by} puts {after.label} in place of the torch that {image.base.ref} brings"
     text += f": that build is for {' or '.join(sorted(stack))}" if foreign else ""
-    yield scope.finding("vendor-build-overwritten", "torch", severity, text, after.where, reasons, _kept(scope, after))
+    yield scope.finding("vendor-build-overwritten", "torch", severity, text, after.where, reasons, _kept(scope, after, before))
 
 
 def _pin_overwritten(scope: Scope, replaced: Replaced) -> Iterator[Finding]:
@@ -130,7 +130,10 @@ def _spec(scope: Scope, after: Present) -> str:
     return asked.get("torch", "") or after.spec or after.version
 
 
-def _kept(scope: Scope, after: Present) -> tuple[Fix, ...]:
+def _kept(scope: Scope, after: Present, before: Present | None = None) -> tuple[Fix, ...]:
+    if before is not None and not after.by and not _agrees(before, after.spec):
+        do = f"leave {after.text} out: the torch of the image stays"
+        return Fix("action", do=do), Fix("image", do="another base: one that brings this torch, or none of its own")
     keep = "python -c \"import torch; print('torch==' + torch.__version__)\" > /tmp/keep.txt"
     name = after.by or after.text or "PACKAGE"
     return (
@@ -145,6 +148,11 @@ def _kept(scope: Scope, after: Present) -> tuple[Fix, ...]:
             do="leave it out, or take the release that was built for the image's torch, with --no-deps",
         ),
     )
+
+
+def _agrees(before: Present, spec: str) -> bool:
+    """Whether a constraint on the image's torch and the requirement can hold together."""
+    return not exact(spec) if not before.version else allows(spec, before.version)
 
 
 def _risks(scope: Scope) -> Iterator[Finding]:
