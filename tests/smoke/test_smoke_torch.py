@@ -16,7 +16,8 @@ import pytest
 
 from accel_env.smoke.checks import program
 
-pytestmark = pytest.mark.network
+# One worker runs them all, so that torch is installed once.
+pytestmark = [pytest.mark.network, pytest.mark.xdist_group("torch")]
 # The smallest torch that a machine is likely to have at hand; elsewhere this is the default build of PyPI.
 TORCH = "torch==2.13.0"
 
