@@ -11,6 +11,7 @@ from tests.unit.smoke_site import install, library
 
 from accel_env.smoke.imports import (
     import_all,
+    import_check,
     import_checks,
     load_torch,
     numpy_bridge,
@@ -53,6 +54,7 @@ def test_modules_that_import_pass(site: Path) -> None:
         ("raise RuntimeError('operator torchvision::nms does not exist')", "RuntimeError: operator torchvision"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("raise ImportError('libfoo.so.1: cannot open shared object file')", "libfoo"),
+        ("raise RuntimeError('libcudart.so.12 is not the driver')", "libcudart"),
     ],
 )
 def test_a_module_that_does_not_import_fails(site: Path, text: str, says: str) -> None:
@@ -66,9 +68,13 @@ def test_a_missing_driver_is_no_fault_of_the_image(site: Path) -> None:
     write(site, smoke_gpu="raise ImportError('libcuda.so.1: cannot open shared object file: No such file or directory')")
     with pytest.raises(SkippedError, match=r"needs the driver, which is not here: libcuda\.so\.1"):
         import_all(["smoke_gpu"])
-    write(site, smoke_bad="import nowhere_at_all")
+    write(
+        site, smoke_bad="import nowhere_at_all", smoke_video="raise RuntimeError('no NVENC: libnvidia-encode.so.1: cannot open')"
+    )
     with pytest.raises(FailedError):
         import_all(["smoke_gpu", "smoke_bad"])
+    with pytest.raises(SkippedError, match=r"libcuda\.so\.1, libnvidia-encode\.so\.1"):
+        import_all(["smoke_gpu", "smoke_video"])
 
 
 def test_what_fails_for_the_company_alone_is_no_fault(site: Path) -> None:
@@ -84,6 +90,8 @@ def test_native_and_picked_packages_have_a_check_of_their_own(tmp_path: Path, mo
     install(tmp_path, "libs-only", files={"nothing/x.so": library()})
     names = [check.name for check in import_checks({"picks": ["picked-one"]})]
     assert names == ["import fast", "import picked-one", "import the others"]
+    assert [check.name for name in names if (check := import_check(name, {"picks": ["picked-one"]}))] == names
+    assert import_check("import nobody", {}) is None
 
 
 def test_without_the_packages_their_checks_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from accel_env.smoke.installed import distributions, import_names, name_of, nati
 from accel_env.smoke.verdict import Answer, Check, Context, FailedError, SkippedError, near, of_driver, some
 
 _ALONE = 120.0  # seconds for one package
+OTHERS = "import the others"
 _REST = 300.0  # seconds for all packages without native code
 
 
@@ -25,10 +26,22 @@ def import_checks(expect: Any) -> list[Check]:
     for distribution in distributions():
         name, modules = name_of(distribution), import_names(distribution)
         if modules and (name in expect.get("picks", ()) or native_files(distribution)):
-            alone.append(Check("import", f"import {name}", _ALONE, _importer(modules)))
+            alone.append(_import_check(name, modules))
         else:
             rest += modules
-    return [*alone, Check("import", "import the others", _REST, _importer(rest))] if rest else alone
+    return [*alone, Check("import", OTHERS, _REST, _importer(rest))] if rest else alone
+
+
+def import_check(name: str, expect: Any) -> Check | None:
+    """The check of that name alone; None where there is none. Reading one package is quicker than reading all."""
+    for distribution in distributions() if name != OTHERS else ():
+        if name == f"import {name_of(distribution)}":
+            return _import_check(name_of(distribution), import_names(distribution))
+    return next((check for check in import_checks(expect) if check.name == name), None)
+
+
+def _import_check(name: str, modules: list[str]) -> Check:
+    return Check("import", f"import {name}", _ALONE, _importer(modules))
 
 
 def _importer(modules: Iterable[str]) -> Callable[[Context], Answer]:
@@ -49,7 +62,7 @@ def import_all(names: list[str]) -> Answer:
         problem = _problem(name)
         # Imports change a process for those after them (setuptools and distutils): a fault is one that a fresh process has too.
         if problem and (len(names) == 1 or _fails_alone(name)):
-            library = of_driver(problem) if problem.startswith(("ImportError", "OSError")) else ""
+            library = of_driver(problem)
             if library:
                 driver.add(library)
             else:
