@@ -230,7 +230,8 @@ def files(cell: Cell, matrix: Matrix, before: Mapping[str, bytes], progress: Cal
     from accel_env.app_image import ImageWords, image_options
 
     lock, plan, _ = app.closed(cell.request(), matrix, progress, hashed_only=True)
-    options = image_options(ImageWords(compiler=cell.compiler), lock.solution, matrix)
+    # Without programs: `smoke` brings the checks along, and a copy in every folder would change with each of them.
+    options = replace(image_options(ImageWords(compiler=cell.compiler), lock.solution, matrix), programs={})
     try:
         digest = str(json.loads(before[PLAN])["matrix"]["digest"])
         uv = before[REQUIREMENTS].decode().partition("closed by uv ")[2].split()[0]
