@@ -63,7 +63,7 @@ source = {{ editable = "." }}
 [[package]]
 name = "torch"
 version = "2.9.1"
-source = {{ registry = "https://pypi.org/simple" }}
+source = {{ registry = "https://index.example/simple" }}
 resolution-markers = ["sys_platform == 'darwin'"]
 wheels = [{{ url = "https://x/torch-2.9.1-cp312-none-macosx_11_0_arm64.whl", hash = "sha256:aa" }}]
 [[package]]

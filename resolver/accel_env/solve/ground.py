@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.model import Candidate, Device, Host, Need, Policy, Subject
+from accel_env.solve.stacks import active_stack, comes_in_images
 from accel_env.solve.verdict import ALWAYS, CLEAN, SOURCE_RANK, Failure, Item, Verdict
 from accel_env.solve.versions import allows, split_stack, stack_fits
 
@@ -48,6 +49,8 @@ class Ground:
         """glibc and GLIBCXX levels that bind: the host's in a venv, the lowest default image's in a container."""
         if self.policy.target == "venv":
             return (self.host.libc if self.host.libc_family in ("", "glibc") else NO_GLIBC), self.host.libstdcxx
+        if comes_in_images(self.matrix, self.host, self.stack_name):
+            return "", ""  # the vendor's image is the base, and each brings its own
         images = [i for i in self.matrix.images() if i.default]
         floor = min((i.libc for i in images if i.libc), key=lambda v: [int(n) for n in v.split(".")], default="")
         cxx = min((i.libstdcxx for i in images if i.libstdcxx), key=lambda v: [int(n) for n in v.split(".")], default="")
@@ -111,7 +114,7 @@ class Ground:
             return None if host.os in need.values else Failure(need, f"this host runs {host.os}", self._charge("os"))
         if subject is Subject.CPU:
             return None if host.arch in need.values else Failure(need, f"this host is {host.arch}", self._charge("cpu"))
-        if subject is Subject.LIBC and self.libc and self.stack_name != "gaudi":
+        if subject is Subject.LIBC and self.libc:
             where = "this host has" if self.policy.target == "venv" else "the base image has"
             what = f"glibc {self.libc}" if self.libc != NO_GLIBC else f"{host.libc_family} {host.libc}, no glibc"
             return None if allows(need.allows, self.libc) else Failure(need, f"{where} {what}", self._charge("libc"))
@@ -286,15 +289,3 @@ def device_driver_needs(stack: Stack, device: Device) -> list[Need]:
 
 def _named(device: Device) -> str:
     return f"{device.name} ({device.arch})" if device.name and device.name != device.arch else device.arch
-
-
-def active_stack(matrix: Matrix, devices: Sequence[Device], policy: Policy) -> str:
-    """The stack name that binds: the one asked for, else the vendor's of the chosen devices, else `cpu`."""
-    if policy.stack:
-        return split_stack(policy.stack)[0]
-    if not devices:
-        return "cpu"
-    for name, stack in matrix.stacks().items():
-        if stack.vendor == devices[0].vendor:
-            return name
-    return devices[0].vendor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
 from accel_env.model import Ask, Device, Host, Nogood, Policy, Problem
-from accel_env.solve.ground import active_stack
+from accel_env.solve.stacks import active_stack, comes_in_images
 from accel_env.solve.verdict import Item
 from accel_env.solve.versions import split_stack
 
@@ -155,8 +155,7 @@ def pythons_of(problem: Problem, matrix: Matrix) -> tuple[str, ...]:
     if policy.target == "venv":
         return tuple(p for p in order if not p.endswith("t"))
     name = active_stack(matrix, problem.devices, policy)
-    in_images = [c for c in matrix.candidates("torch", host.platform) if c.index == "image" and split_stack(c.stack)[0] == name]
-    if in_images:
+    if comes_in_images(matrix, host, name):
         brought = {i.python for i in matrix.images() if i.torch and split_stack(i.stack)[0] == name}
         return tuple(p for p in order if p in brought)
     based = {i.python for i in matrix.images() if i.default}
