@@ -3,6 +3,7 @@
 
 A cell is written when every file and the base image are known by hash; README.md lists the others with what is missing.
 The closure over what the matrix does not model is asked of PyPI, so the network is needed; the cut-off is the matrix's date.
+`--programs` needs no network: after a change of the smoke checks it puts them into the folders that are there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from accel_env import app, app_cells
 from accel_env.errors import AccelEnvError
 from accel_env.lock.write import write_files
 from accel_env.model import Solution
+from accel_env.smoke.checks import program
+from accel_env.smoke.local import PROGRAM
 
 README = "README.md"
 HEAD = """# Cells
 
-One folder per cell of `matrix/cells.yaml` whose every file is known by hash: `Dockerfile`, `requirements.lock`, `plan.json`.
+One folder per cell of `matrix/cells.yaml` whose every file is known by hash: `Dockerfile`, `requirements.lock`, `plan.json`, and
+`checks.py`, the smoke checks that the image holds at `/opt/accel-env/checks.py`.
 Written by `scripts/render_cells.py`; do not edit. `accel-env cells show CELL` tells why a cell looks as it does, and
 `accel-env render` with the same words writes the other files too. The digest of the matrix in a folder, and the release of
 uv, are those that first gave exactly these files: a change of the matrix that touches no plan touches no folder.
@@ -38,9 +42,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail on any difference")
     root = Path(__file__).resolve().parents[1] / "dockerfiles"
     parser.add_argument("--into", type=Path, default=root, metavar="DIR", help="another folder than dockerfiles")
+    parser.add_argument("--overlay", action="append", default=[], metavar="FILE", help="a site's own facts; repeat for several")
+    parser.add_argument("--programs", action="store_true", help="only the smoke checks in the folders that are there")
     given = parser.parse_args(words)
     try:
-        wrong = render(given.cells, given.into, check=given.check)
+        if given.programs:
+            wrong = programs(given.into, check=given.check)
+        else:
+            wrong = render(given.cells, given.into, check=given.check, overlays=tuple(given.overlay))
     except AccelEnvError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -52,19 +61,28 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
-def render(names: Iterable[str], root: Path, *, check: bool) -> list[str]:
+def programs(root: Path, *, check: bool) -> list[str]:
+    """Writes or compares the smoke checks alone; gives a line per file that was or would be changed."""
+    changed = []
+    for folder in sorted(path.parent for path in root.glob(f"*/{PROGRAM}")):
+        before = contents(folder)
+        changed += put(folder, before, {**before, PROGRAM: program()}, check)
+    return changed
+
+
+def render(names: Iterable[str], root: Path, *, check: bool, overlays: tuple[str, ...] = ()) -> list[str]:
     """Writes or compares; gives a line per file that was or would be changed."""
-    matrix = app.matrix_of()
+    matrix = app.matrix_of(overlays)
     book = app_cells.load_book(matrix)
     cells = app_cells.choose(book, names)
-    states = [app_cells.state(cell, matrix) for cell in cells]
+    states = [app_cells.state(cell, matrix, overlays) for cell in cells]
     befores = [contents(root / state.cell.name) for state in states]
 
     def wanted(state: app_cells.State, before: Mapping[str, bytes]) -> dict[str, bytes]:
         if state.lacks:
             return {}
         print(f"... {state.cell.name}", file=sys.stderr, flush=True)
-        return app_cells.files(state.cell, matrix, before, lambda _: None)
+        return app_cells.files(state.cell, matrix, before, lambda _: None, overlays)
 
     changed: list[str] = []
     # Most of the time is uv's, in processes of its own.

@@ -88,6 +88,7 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
     from accel_env.system.real import RealSystem
 
     asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
+    named = tuple(ask for ask in asks if ask.name.startswith("@"))
     host = host_of(request, matrix)
     policy = Policy(
         prefer=request.prefer or "default",
@@ -97,7 +98,13 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
         python=request.python,
         source_builds=request.source_builds,
     )
-    return state(inside_container(host) if policy.target == "container" else host, asks, policy, matrix), notes
+    host = inside_container(host) if policy.target == "container" else host
+    if not named:
+        return state(host, asks, policy, matrix), notes
+    from accel_env.solve.bundles import settle, split
+
+    plain, bundles = split(asks, matrix)
+    return settle(state(host, plain, policy, matrix), bundles, matrix), notes
 
 
 def detect(record: str = "", output: str = "", overlays: tuple[str, ...] = ()) -> Json:
@@ -170,7 +177,7 @@ def render(
     request: Request, output: str, image: ImageWords | None = None, progress: Callable[[str], None] | None = None
 ) -> Json:
     """Lock, then write the Dockerfile and what goes with it into `output`."""
-    from accel_env.app_image import ImageWords, image_options
+    from accel_env.app_image import ImageWords, check_image, image_options
     from accel_env.lock.write import lock_files, refuse_foreign
     from accel_env.render import render as render_files
     from accel_env.system.files import check_folder
@@ -178,8 +185,12 @@ def render(
     check_folder(output)
     refuse_foreign(Path(output))
     matrix = matrix_of(request.overlays)
-    lock, plan, told = closed(request, matrix, progress or _silent)
-    options = image_options(image or ImageWords(), lock.solution, matrix)
+    problem, notes = problem_of(request, matrix)
+    words, first = image or ImageWords(), answer_of(problem, matrix)
+    if isinstance(first, Solution):
+        check_image(words, first, matrix)
+    lock, plan, told = close_problem(problem, notes, matrix, progress or _silent, offline=request.offline)
+    options = image_options(words, lock.solution, matrix, lock)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
     return _put(plan, lock, output, files, told)
 

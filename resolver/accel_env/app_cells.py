@@ -70,6 +70,7 @@ def load_book(matrix: Matrix) -> Book:
     row = Row(matrix.document(DOCUMENT), faults, f"{DOCUMENT}.yaml", DOCUMENT)
     lists = {name: _lines(row, name) for name in row.maybe("lists") or ()}
     compiled = row.texts("compiled")
+    lists |= {f"@{name}": (f"@{name}",) for name in matrix.bundles()}
     for name in compiled:
         if name not in lists:
             row.fault("compiled", f"there is no list `{name}`")
@@ -219,7 +220,9 @@ def outcome(found: State) -> Json:
     }  # fmt: skip
 
 
-def files(cell: Cell, matrix: Matrix, before: Mapping[str, bytes], progress: Callable[[str], None]) -> dict[str, bytes]:
+def files(
+    cell: Cell, matrix: Matrix, before: Mapping[str, bytes], progress: Callable[[str], None], overlays: tuple[str, ...] = ()
+) -> dict[str, bytes]:
     """The files of a cell without `lacks`, name -> content.
 
     `before`: what is there already. The digest of the matrix and the release of uv that it names are kept as long as nothing
@@ -229,9 +232,8 @@ def files(cell: Cell, matrix: Matrix, before: Mapping[str, bytes], progress: Cal
 
     from accel_env.app_image import ImageWords, image_options
 
-    lock, plan, _ = app.closed(cell.request(), matrix, progress, hashed_only=True)
-    # Without programs: `smoke` brings the checks along, and a copy in every folder would change with each of them.
-    options = replace(image_options(ImageWords(compiler=cell.compiler), lock.solution, matrix), programs={})
+    lock, plan, _ = app.closed(cell.request(overlays), matrix, progress, hashed_only=True)
+    options = image_options(ImageWords(compiler=cell.compiler), lock.solution, matrix, lock)
     try:
         digest = str(json.loads(before[PLAN])["matrix"]["digest"])
         uv = before[REQUIREMENTS].decode().partition("closed by uv ")[2].split()[0]

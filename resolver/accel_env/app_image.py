@@ -11,12 +11,13 @@ from accel_env.model import Image
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
-    from accel_env.model import Solution
+    from accel_env.model import Lock, Solution
     from accel_env.render.book import RecipeBook
     from accel_env.render.compose import RenderOptions
     from accel_env.render.source import Devel
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+CHECKS_LABEL = "accel-env.checks"  # the path of the smoke checks in an image
 _REFERENCE = re.compile(r"[a-z0-9][a-z0-9._:/-]*[A-Za-z0-9._-]*")
 
 
@@ -31,10 +32,15 @@ class ImageWords:
     formats: tuple[str, ...] = ()
 
 
-def image_options(words: ImageWords, solution: Solution, matrix: Matrix) -> RenderOptions:
-    """The options for a solution. UsageError for a base that is no reference, ClosureError (5) without a toolkit's digest."""
-    from accel_env.render.book import demanded, load_book
-    from accel_env.render.compose import RenderOptions
+def image_options(words: ImageWords, solution: Solution, matrix: Matrix, lock: Lock | None = None) -> RenderOptions:
+    """The options for a solution; every image holds the smoke checks. `lock`: what is known of it by then.
+
+    UsageError for a base that is no reference, ClosureError (5) without a toolkit's digest.
+    """
+    from accel_env.render.book import added, demanded, load_book
+    from accel_env.render.compose import PROGRAMS, RenderOptions
+    from accel_env.smoke.checks import program
+    from accel_env.smoke.local import PROGRAM
 
     book = load_book(matrix)
     return RenderOptions(
@@ -44,8 +50,21 @@ def image_options(words: ImageWords, solution: Solution, matrix: Matrix) -> Rend
         packages=book.compiler if words.compiler else (),
         compiler=words.compiler,
         devel=devel_of(solution, book, matrix) if words.devel else None,
-        env=demanded(solution, book, matrix),
+        env=demanded(solution, book, matrix) | added(solution, [file.name for file in lock.files] if lock else (), book),
+        programs={PROGRAM: program()},
+        labels={CHECKS_LABEL: f"{PROGRAMS}/{PROGRAM}"},
     )
+
+
+def check_image(words: ImageWords, solution: Solution, matrix: Matrix) -> None:
+    """Refuses, before hours go into a closure, an image that could not be written after it: see `image_options`, and a base
+    without a digest where one must be known."""
+    from accel_env.render.compose import base_digest, base_image
+    from accel_env.render.files import check_formats
+
+    options = image_options(words, solution, matrix)
+    check_formats(options.formats)
+    base_digest(solution, options.base or base_image(solution), options)
 
 
 def base_of(text: str) -> Image:

@@ -2,62 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from accel_env.app_scene import Scene, SmokeWords, check_words, scene_of
 from accel_env.errors import UsageError, VerifyError
 
 if TYPE_CHECKING:
-    from accel_env.build.engine import Engine, RunRequest
+    from accel_env.build.engine import RunRequest
 
 Json = dict[str, Any]
 _INSIDE = "/accel-env-smoke"  # where a container sees the checks
 _HOURS = 2 * 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class SmokeWords:
-    """What was typed. `target`: a folder, a cell or an image; empty with `here`. `plan`: what to compare with where the target
-    does not bring it. `level`: the highest level. `device`: for the level `device`. `venv`: install the lock, take no image."""
-
-    target: str = ""
-    here: bool = False
-    level: str = "import"
-    device: str = ""
-    only: tuple[str, ...] = ()
-    plan: str = ""
-    engine: str = ""
-    venv: bool = False
-    patience: str = ""
-    report: str = ""
-    junit: str = ""
-    evidence: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """Where the checks run and what they compare with. `kind`: `interpreter`, `environment`, `image`."""
-
-    kind: str
-    shown: str
-    plan: Json
-    plan_digest: str = ""
-    expect: Json | None = None
-    place: str = ""
-    lock: str = ""
-    engine: Engine | None = None
-    image: str = ""
+_ARGUMENT = 100_000  # bytes: Linux takes no single word of a command that is longer than 128 KiB
 
 
 def smoke(words: SmokeWords, say: Callable[[str], None]) -> Json:
     """The report of the checks; the caller says by its exit status whether they passed."""
     from accel_env.smoke.report import failures, grade, junit, parse
 
-    _check(words)
-    scene = _scene(words, say)
+    check_words(words)
+    scene = scene_of(words)
     text, talk = _run(scene, words, say)
     report = parse(text, talk)
     answer: Json = {
@@ -82,125 +47,7 @@ def smoke(words: SmokeWords, say: Callable[[str], None]) -> Json:
     return answer
 
 
-def _check(words: SmokeWords) -> None:
-    if words.here == bool(words.target):
-        raise UsageError(
-            "no-target",
-            "`smoke` needs a folder, a cell or an image, or --here",
-            hint="`accel-env smoke --here` checks this Python",
-        )
-    if words.evidence and words.only:
-        raise UsageError("part-is-no-evidence", "--only runs a part of the checks, which is no evidence", hint="leave --only out")
-    if words.evidence and not (words.plan or words.target):
-        raise UsageError("no-plan", "evidence is about a plan, and --here brings none", hint="add --plan DIR")
-    try:
-        float(words.patience or "1")
-    except ValueError:
-        raise UsageError("bad-number", f"--patience {words.patience} is no number", hint="try --patience 3") from None
-
-
-def _scene(words: SmokeWords, say: Callable[[str], None]) -> _Scene:
-    """What the words mean; the most special reading first."""
-    if words.here:
-        return _with_plan(_Scene("interpreter", "this interpreter", {}, place=sys.executable), words.plan)
-    if os.path.isdir(words.target):
-        return _folder(words, words.target)
-    if words.target in _cells():
-        folder = os.path.join("dockerfiles", words.target)
-        if not os.path.isdir(folder):
-            raise UsageError(
-                "cell-not-rendered",
-                f"the cell {words.target} has no folder {folder} here",
-                hint="run in the repository, or `accel-env cells show CELL` and `accel-env render` with its words",
-            )
-        return _folder(words, folder)
-    return _with_plan(_image(words.target, words.engine), words.plan)
-
-
-def _cells() -> tuple[str, ...]:
-    from accel_env import app
-    from accel_env.app_cells import load_book
-
-    return tuple(load_book(app.matrix_of()).cells)
-
-
-def _folder(words: SmokeWords, folder: str) -> _Scene:
-    """A virtual environment, or what `lock` or `render` wrote."""
-    from accel_env.smoke.local import python_of
-
-    python = python_of(folder)
-    if python:
-        return _with_plan(_Scene("environment", folder, {}, place=python), words.plan)
-    has = {name for name in ("Dockerfile", "plan.json", "requirements.lock") if os.path.isfile(os.path.join(folder, name))}
-    if "Dockerfile" in has and not words.venv:
-        return _with_plan(
-            replace(_built(folder, words.engine), shown=folder), words.plan or ("plan.json" in has and folder) or ""
-        )
-    if {"plan.json", "requirements.lock"} <= has:
-        lock = os.path.join(folder, "requirements.lock")
-        return _with_plan(_Scene("environment", folder, {}, lock=lock), folder)
-    raise UsageError(
-        "nothing-to-smoke",
-        f"{folder} is neither a virtual environment nor a folder that `lock` or `render` wrote",
-        hint="`accel-env render ASK... -o DIR`, then `accel-env build DIR` and `accel-env smoke DIR`",
-    )
-
-
-def _built(folder: str, engine_name: str) -> _Scene:
-    """The image that was built from a folder."""
-    from accel_env.build.find import find_engine
-    from accel_env.build.folder import read_folder, read_record
-
-    found = read_folder(folder)
-    record = read_record(found)
-    engine = find_engine(engine_name)
-    names = [found.tag] + ([record.config] if record is not None and record.recipe == found.recipe else [])
-    for name in names:
-        image = engine.inspect(name)
-        if image is not None:
-            return _Scene("image", name, {}, engine=engine, place=name, image=image.id)
-    raise UsageError(
-        "not-built",
-        f"the image of {folder} is not there",
-        hint=f"`accel-env build {folder}` first, or --venv to do without an image",
-    )
-
-
-def _image(name: str, engine_name: str) -> _Scene:
-    from accel_env.build.find import find_engine
-    from accel_env.errors import BuildError
-
-    try:
-        engine = find_engine(engine_name)
-        image = engine.inspect(name)
-    except BuildError as problem:
-        problem.context = (*problem.context, f"{name} is no folder and no cell, so it must be an image")
-        raise
-    if image is None:
-        raise UsageError(
-            "no-such-target",
-            f"{name} is no folder, no cell, and no image that the engine has",
-            hint=f"`docker pull {name}` first",
-        )
-    return _Scene("image", name, {}, engine=engine, place=name, image=image.id)
-
-
-def _with_plan(scene: _Scene, path: str) -> _Scene:
-    """The scene with what the plan expects."""
-    import hashlib
-
-    from accel_env.smoke.expect import expected, read_plan
-
-    if not path:
-        return replace(scene, expect={})
-    plan, lock = read_plan(path)
-    file = os.path.join(path, "plan.json") if os.path.isdir(path) else path
-    with open(file, "rb") as stream:
-        digest = f"sha256:{hashlib.sha256(stream.read()).hexdigest()}"
-    return replace(scene, plan=plan, plan_digest=digest, expect=expected(plan, lock))
-
-
-def _run(scene: _Scene, words: SmokeWords, say: Callable[[str], None]) -> tuple[str, str]:
+def _run(scene: Scene, words: SmokeWords, say: Callable[[str], None]) -> tuple[str, str]:
     from accel_env.smoke.local import installed, run_here
     from accel_env.smoke.report import levels_to
 
@@ -219,15 +66,23 @@ def _run(scene: _Scene, words: SmokeWords, say: Callable[[str], None]) -> tuple[
         return run_here(python, expect, tuple(line), say)
 
 
-def _run_image(scene: _Scene, line: tuple[str, ...], words: SmokeWords, say: Callable[[str], None]) -> tuple[str, str]:
-    """The checks in a container without network; without a device also with nothing to write to but /tmp."""
+def _run_image(scene: Scene, line: tuple[str, ...], words: SmokeWords, say: Callable[[str], None]) -> tuple[str, str]:
+    """The image's own checks, else this project's, in a container without network."""
+    import json
+
     from accel_env.smoke.local import EXPECT, PROGRAM, prepared
 
     assert scene.engine is not None
-    say(f"the checks in {scene.place}")
-    with prepared(scene.expect or {}) as folder:
-        command = (f"{_INSIDE}/{PROGRAM}", *line, "--expect", f"@{_INSIDE}/{EXPECT}")
-        ran = scene.engine.run(_request(scene, command, folder, words))
+    say(f"the checks in {scene.place}" + ("" if scene.checks else ", which holds none of its own: they are brought along"))
+    expect = json.dumps(scene.expect or {}, separators=(",", ":"))
+    if scene.checks and len(expect) < _ARGUMENT:
+        ran = scene.engine.run(_request(scene, (scene.checks, *line, "--expect", expect), (), words))
+    else:
+        with prepared(scene.expect or {}) as folder:
+            program = scene.checks or f"{_INSIDE}/{PROGRAM}"
+            ran = scene.engine.run(
+                _request(scene, (program, *line, "--expect", f"@{_INSIDE}/{EXPECT}"), ((folder, _INSIDE),), words)
+            )
     for text in ran.stderr.splitlines():
         say(text)
     if ran.timed_out:
@@ -235,7 +90,10 @@ def _run_image(scene: _Scene, line: tuple[str, ...], words: SmokeWords, say: Cal
     return ran.stdout, ran.stderr
 
 
-def _request(scene: _Scene, command: tuple[str, ...], folder: str, words: SmokeWords) -> RunRequest:
+def _request(
+    scene: Scene, command: tuple[str, ...], mounts: tuple[tuple[str, str], ...], words: SmokeWords
+) -> RunRequest:
+    """Without a device there is nothing to write to but /tmp."""
     from accel_env.build.engine import RunRequest
 
     device = words.level == "device" and words.device != "cpu"
@@ -246,8 +104,8 @@ def _request(scene: _Scene, command: tuple[str, ...], folder: str, words: SmokeW
         args,
         # the caches of compilers and hubs go where one can write
         env=(("HOME", "/tmp"),),
-        mounts=((folder, _INSIDE),),
-        # code compiled at run time is loaded from /tmp, which engines mount without that right where the rest is read-only
+        mounts=mounts,
+        # what compilers make on a device is more than /tmp should hold in memory
         read_only=words.level != "device",
         entrypoint="python3",
         timeout=_HOURS,
@@ -260,7 +118,7 @@ def _json(answer: Json) -> str:
     return json.dumps(answer, indent=1) + "\n"
 
 
-def _keep(scene: _Scene, answer: Json) -> str:
+def _keep(scene: Scene, answer: Json) -> str:
     """Writes the result as evidence into the matrix; gives the path."""
     import datetime
 

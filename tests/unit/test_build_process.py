@@ -14,7 +14,7 @@ import pytest
 
 from accel_env.build.containers import run_container
 from accel_env.build.engine import RunRequest
-from accel_env.build.process import start, stop, stream
+from accel_env.build.process import start, stop, stream, terminable
 from accel_env.errors import BuildError
 
 # Ends tidily when it is interrupted, and says so in a file.
@@ -65,6 +65,21 @@ def test_an_interrupt_lets_the_builder_clean_up(tmp_path: Path, number: signal.S
         stream(python(TIDY, tmp_path / "note"), interrupt)
     assert (tmp_path / "note").read_text() == "tidied"
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_system_without_hangups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "SIGHUP")
+    with terminable():
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+
+
+def test_what_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with terminable():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_builder_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from accel_env.errors import ClosureError, InputError, UsageError
 from accel_env.matrix.types import DriverFloor, StackRelease
 from accel_env.model import Device, Image, Lock, Solution, Warned
 from accel_env.render import RenderOptions, render
-from accel_env.render.book import RecipeBook, SourceRule, demanded, load_book
+from accel_env.render.book import RecipeBook, SourceRule, added, demanded, load_book
 from accel_env.render.compose import compose
 from accel_env.render.recipe import Copy, Env, Recipe, Run, User
 from accel_env.render.sbom import sbom
@@ -239,7 +239,10 @@ def test_programs_lie_at_a_fixed_place() -> None:
     options = RenderOptions(programs={"b.py": b"2", "a.py": b"1"})
     files = rendered(LOCK, options)
     assert files["a.py"] == b"1" and b"!a.py\n!b.py\n" in files[".dockerignore"]
-    assert "cp /tmp/accel-env/a.py /tmp/accel-env/b.py /out/opt/accel-env/" in commands(composed(LOCK, options))
+    install = "install -D -m 644 -t /out/opt/accel-env /tmp/accel-env/a.py /tmp/accel-env/b.py"
+    assert install in commands(composed(LOCK, options))
+    definition = rendered(LOCK, replace(options, formats=("apptainer",)))["apptainer.def"].decode()
+    assert "\n    a.py /opt/accel-env/a.py\n    b.py /opt/accel-env/b.py\n" in definition
 
 
 def test_variables_beside_the_plans() -> None:
@@ -318,6 +321,28 @@ def test_toolkits_that_are_not_known() -> None:
         devel_of(solution(TORCH, stack="xpu-2026.1"), book, Facts())  # type: ignore[arg-type]
 
 
+def test_a_word_that_packages_add_to_a_variable() -> None:
+    rule = {"stack": "cuda", "packages": ["codec", "other"], "variable": "CAN", "word": "video", "joint": ",", "fact": "v"}
+    matrix: Any = Facts({**DOCUMENT, "additions": [rule]})
+    book = load_book(matrix)
+    found = replace(CUDA, env={"CAN": "compute,utility", "SEES": "all"})
+    assert added(found, ["torch", "codec"], book) == {"CAN": "compute,utility,video"}
+    assert added(found, ["torch"], book) == {}
+    assert added(replace(found, env={"CAN": "video,compute"}), ["other"], book) == {}
+    assert added(replace(found, env={}), ["other"], book) == {"CAN": "video"}
+    assert added(replace(found, stack="rocm-7.2"), ["codec"], book) == {}
+    options = image_options(ImageWords(), found, matrix, lock_of(found, locked("codec", "1.0")))
+    assert options.env["CAN"] == "compute,utility,video" and "NVIDIA_REQUIRE_CUDA" in options.env
+
+
+def test_what_made_a_dockerfile_is_said() -> None:
+    lock = replace(LOCK, tools={**LOCK.tools, "made_by": "accel-env lock torch --device 'Tesla V100'"})
+    options = RenderOptions(base=Image("own:1", DIGEST), compiler=True)
+    line = f"Made by: accel-env render torch --device 'Tesla V100' --base own:1@{DIGEST} --compiler"
+    assert line in composed(lock, options).header
+    assert not any(line.startswith("Made by") for line in composed(LOCK, RenderOptions()).header)
+
+
 def test_words_about_an_image() -> None:
     matrix: Any = Facts(DOCUMENT, TOOLKIT)
     options = image_options(ImageWords(f"own:1@{DIGEST}", True, True, True, ("devcontainer",)), CUDA, matrix)
@@ -325,6 +350,7 @@ def test_words_about_an_image() -> None:
     assert options.devel and options.devel.toolkit and options.allow_unpinned and options.formats == ("devcontainer",)
     assert options.env == {"NVIDIA_REQUIRE_CUDA": "driver>=525.60.13"}
     plain = image_options(ImageWords(), CUDA, matrix)
+    assert b"def fixed_checks" in plain.programs["checks.py"] and plain.labels == {"accel-env.checks": "/opt/accel-env/checks.py"}
     assert plain.base is None and plain.packages == () and plain.devel is None
 
 

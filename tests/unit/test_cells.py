@@ -21,6 +21,7 @@ from accel_env.app_cells import Book, choose, load_book
 from accel_env.errors import ClosureError, InputError, UsageError
 from accel_env.matrix.load import Matrix, open_matrix
 from accel_env.model import Lock, Solution
+from accel_env.smoke.checks import program
 from accel_env.solve.plan import plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,9 @@ class Documents:
 
     def profiles(self) -> Mapping[str, object]:
         return {"v100": object()}
+
+    def bundles(self) -> Mapping[str, object]:
+        return {"finetune": object()}
 
 
 def book_of(**document: Any) -> Book:
@@ -92,6 +96,13 @@ def test_a_faulty_cell_is_refused_by_its_place(cell: dict[str, str], says: str) 
         book_of(cells={"x": cell})
     assert caught.value.exit_code == 3
     assert f"cells.yaml: {says}" in caught.value.message
+
+
+def test_a_list_with_the_sign_is_a_bundle() -> None:
+    book = book_of(compiled=["@finetune"], cells={"one": {"profile": "v100", "list": "@finetune"}})
+    assert book.cells["one"].asks == ("@finetune",) and book.cells["one"].compiler
+    with pytest.raises(InputError, match=r"there is no list `@other`"):
+        book_of(cells={"one": {"profile": "v100", "list": "@other"}})
 
 
 def test_lists_hold_requirements() -> None:
@@ -175,6 +186,8 @@ def test_a_committed_folder_is_whole_and_says_nothing_of_a_machine(folder: Path,
     dockerfile, lock = (folder / "Dockerfile").read_text(), (folder / "requirements.lock").read_text()
     copied = {name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE) for name in line.split()}
     assert copied <= names
+    if "checks.py" in copied:
+        assert (folder / "checks.py").read_bytes() == program(), "run scripts/render_cells.py --programs"
     assert all("@sha256:" in line for line in re.findall(r"^FROM .+", dockerfile, re.MULTILINE))
     pins = re.findall(r"^\S+(?:==| @ )\S+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\\n)?)+$", lock, re.MULTILINE)
     assert len(pins) == len(re.findall(r"^[\w.-]+(?:==| @ )", lock, re.MULTILINE)) > 0
@@ -258,6 +271,22 @@ def test_a_change_elsewhere_touches_no_cell(
     assert b"closed by uv 0.0.2" in again["requirements.lock"]
     assert json.loads(again["plan.json"])["matrix"]["digest"] == closed["digest"]
     assert app_cells.files(cell, matrix, {"plan.json": b"[]", "requirements.lock": b""}, lambda _: None) == again
+
+
+def test_the_smoke_checks_alone(tmp_path: Path, script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "checks.py").write_text("old")
+        (tmp_path / name / "Dockerfile").write_text("FROM x")
+    (tmp_path / "without").mkdir()
+    words = ["--programs", "--into", str(tmp_path)]
+    assert script.main([*words, "--check"]) == 1
+    assert "one/checks.py differs" in capsys.readouterr().err
+    assert script.main(words) == 0
+    assert script.main([*words, "--check"]) == 0
+    assert (tmp_path / "two" / "checks.py").read_bytes() == program()
+    assert (tmp_path / "one" / "Dockerfile").read_text() == "FROM x"
+    assert not list((tmp_path / "without").iterdir())
 
 
 def test_check_fails_on_any_difference(

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from accel_env import app_smoke
+from accel_env import app_scene
 from accel_env.__main__ import main
-from accel_env.app_smoke import SmokeWords, smoke
+from accel_env.app_scene import SmokeWords
+from accel_env.app_smoke import smoke
 from accel_env.build import find
 from accel_env.build.engine import EngineInfo, ImageDetails, Ran, RunRequest
-from accel_env.errors import AccelEnvError, BuildError, UsageError, VerifyError
+from accel_env.errors import AccelEnvError, BuildError, InputError, UsageError, VerifyError
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT: dict[str, Any] = {
@@ -36,6 +37,7 @@ class FakeEngine:
 
     def __init__(self, *names: str, stdout: str = "", status: int | None = 0) -> None:
         self.names, self.ran = names, Ran(status, stdout or json.dumps(REPORT), "pass  static  python\n", 1.0)
+        self.labels: tuple[tuple[str, str], ...] = ()
         self.requests: list[RunRequest] = []
         self.mounted: dict[str, str] = {}
 
@@ -43,10 +45,13 @@ class FakeEngine:
         return EngineInfo("docker", "28", "28", "amd64")
 
     def inspect(self, ref: str) -> ImageDetails | None:
-        return ImageDetails("sha256:" + "a" * 64, (), "", 1, "linux/amd64") if ref in self.names else None
+        labels = self.labels
+        return ImageDetails("sha256:" + "a" * 64, (), "", 1, "linux/amd64", labels=labels) if ref in self.names else None
 
     def run(self, request: RunRequest) -> Ran:
         self.requests.append(request)
+        if not request.mounts:
+            return self.ran
         folder = Path(request.mounts[0][0])
         self.mounted = {path.name: path.read_text() for path in folder.iterdir()}
         assert folder.stat().st_mode & 0o005 == 0o005, "the container's user is another one"
@@ -118,6 +123,27 @@ def test_an_image_runs_closed_off(engine: FakeEngine) -> None:
     assert engine.mounted["expect.json"] == "{}"
 
 
+def test_an_image_with_checks_of_its_own_needs_nothing_of_the_host(engine: FakeEngine, tmp_path: Path) -> None:
+    engine.labels = (("accel-env.checks", "/opt/accel-env/checks.py"),)
+    folder = a_folder(tmp_path)
+    go(target="cell:1", plan=str(folder))
+    (request,) = engine.requests
+    assert request.mounts == () and request.command[0] == "/opt/accel-env/checks.py"
+    assert json.loads(request.command[-1])["versions"] == {"numpy": "2.0"}
+    # No command line takes a word of this length.
+    (folder / "requirements.lock").write_text("".join(f"p{number}==1.0\n" for number in range(20000)))
+    go(target="cell:1", plan=str(folder))
+    assert engine.requests[1].command[-1] == "@/accel-env-smoke/expect.json"
+    assert engine.requests[1].command[0] == "/opt/accel-env/checks.py"
+
+
+def test_a_plan_that_is_too_deep_is_refused(engine: FakeEngine, tmp_path: Path) -> None:
+    deep = tmp_path / "plan.json"
+    deep.write_text("[" * 100000)
+    with pytest.raises(InputError, match="is no JSON"):
+        go(target="cell:1", plan=str(deep))
+
+
 def test_only_the_level_device_gets_the_device(engine: FakeEngine, tmp_path: Path) -> None:
     folder = str(a_folder(tmp_path))
     go(target="cell:1", level="import", plan=folder)
@@ -157,7 +183,10 @@ def test_a_container_that_says_nothing_is_an_error(monkeypatch: pytest.MonkeyPat
         ({}, "no-target", 2), ({"target": "x", "here": True}, "no-target", 2), ({"target": "nowhere"}, "no-such-target", 2),
         ({"here": True, "evidence": True}, "no-plan", 2),
         ({"target": "cell:1", "evidence": True, "only": ("x",)}, "part-is-no-evidence", 2),
-        ({"target": "cell:1", "patience": "much"}, "bad-number", 2), ({"target": "cell:1", "evidence": True}, "no-plan", 2),
+        *(({"target": "cell:1", "patience": text}, "bad-number", 2) for text in ("much", "0", "-1", "nan", "inf")),
+        ({"here": True, "venv": True}, "no-target", 2), ({"target": "cell:1", "venv": True}, "nothing-to-smoke", 2),
+        ({"here": True, "report": "/nowhere/r.json"}, "cannot-write", 2), ({"here": True, "junit": "/"}, "cannot-write", 2),
+        ({"target": "cell:1", "evidence": True}, "no-plan", 2),
         ({"target": "t4g-torch"}, "cell-not-rendered", 2),
     ],
 )  # fmt: skip
@@ -213,7 +242,7 @@ def test_evidence_goes_into_the_matrix_where_nothing_failed(
     (root / "schema").mkdir(parents=True)
     (root / "matrix.yaml").write_text("")
     monkeypatch.setenv("ACCEL_ENV_MATRIX", str(root))
-    monkeypatch.setattr(app_smoke, "_cells", lambda: ())
+    monkeypatch.setattr(app_scene, "_cells", lambda: ())
     folder = str(a_folder(tmp_path))
     (path,) = go(target="cell:1", plan=folder, evidence=True)["written"]
     row = json.loads(Path(path).read_text())

@@ -98,7 +98,7 @@ def _mapping(path: Path) -> dict[str, Any]:
 
     try:
         value = json.loads(read_file(path))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise InputError("file-unreadable", f"{path} is no JSON: {problem}", hint="write the folder again") from None
     if not isinstance(value, dict):
         raise InputError("file-unreadable", f"{path} is no JSON object", hint="write the folder again")

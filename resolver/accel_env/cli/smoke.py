@@ -36,10 +36,11 @@ VERB = Verb(
 def run(words: Words) -> int:
     """Print the report; 0, or 7 where a check failed."""
     from accel_env import app_smoke
+    from accel_env.app_scene import SmokeWords
     from accel_env.cli.output import print_answer, talk
     from accel_env.cli.show_smoke import report_lines
 
-    asked = app_smoke.SmokeWords(
+    asked = SmokeWords(
         words.text("target"), words.flag("here"), words.text("level") or "import", words.text("device"), words.many("only"),
         words.text("plan"), words.text("engine"), words.flag("venv"), words.text("patience"), words.text("report"),
         words.text("junit"), words.flag("evidence"),

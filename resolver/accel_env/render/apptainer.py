@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
-from accel_env.render.compose import CONSTRAINTS, REQUIREMENTS, RenderOptions, image_pins
+from accel_env.render.compose import CONSTRAINTS, PROGRAMS, REQUIREMENTS, RenderOptions, image_pins
 from accel_env.render.recipe import Env, From, Recipe, Run
 from accel_env.render.system import system_steps
 
@@ -24,10 +24,11 @@ def definition(solution: Solution, recipe: Recipe, options: RenderOptions) -> st
         raise UsageError("unknown-format", "a definition file of Apptainer cannot compile packages", hint="leave --format out")
     commands = [command for step in (*system, install) if isinstance(step, Run) for command in step.commands]
     sources = [REQUIREMENTS, *([CONSTRAINTS] if image_pins(solution) else [])]
+    programs = [f"    {name} {PROGRAMS}/{name}" for name in sorted(options.programs)]
     env = next(step for step in recipe.stages[-1].steps if isinstance(step, Env))
     sections = [
         [*(f"# {line}" for line in recipe.header[:2]), "Bootstrap: docker", f"From: {_reference(base)}"],
-        ["%files", *(f"    {name} /tmp/accel-env/{name}" for name in sources)],
+        ["%files", *(f"    {name} /tmp/accel-env/{name}" for name in sources), *programs],
         [
             "%post",
             "    set -eu",

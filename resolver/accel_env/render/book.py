@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,6 +23,18 @@ class Demand:
     stack: str
     variable: str
     form: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A word that packages add to a variable of the image which is a list, its words parted by `joint`."""
+
+    stack: str
+    packages: tuple[str, ...]
+    variable: str
+    word: str
+    joint: str
     fact: str
 
 
@@ -55,6 +67,7 @@ class RecipeBook:
 
     compiler: tuple[str, ...] = ()
     demands: tuple[Demand, ...] = ()
+    additions: tuple[Addition, ...] = ()
     sources: tuple[SourceRule, ...] = ()
 
     def source_rule(self, stack: str) -> SourceRule | None:
@@ -91,6 +104,7 @@ def load_book(matrix: Documents) -> RecipeBook:
     book = RecipeBook(
         compiler.texts("packages", required=True) if compiler else (),
         tuple(_demand(item) for item in row.rows("demands")),
+        tuple(_addition(item) for item in row.rows("additions")),
         tuple(_source(item) for item in row.rows("sources")),
     )
     if compiler:
@@ -105,6 +119,14 @@ def load_book(matrix: Documents) -> RecipeBook:
 
 def _demand(row: Row) -> Demand:
     rule = Demand(row.text("stack"), row.text("variable"), row.text("form"), row.fact())
+    row.close()
+    return rule
+
+
+def _addition(row: Row) -> Addition:
+    packages, keys = row.texts("packages", required=True), ("stack", "variable", "word", "joint")
+    stack, variable, word, joint = (row.text(key) for key in keys)
+    rule = Addition(stack, packages, variable, word, joint, row.fact())
     row.close()
     return rule
 
@@ -136,3 +158,13 @@ def demanded(solution: Solution, book: RecipeBook, matrix: Releases) -> dict[str
     if not driver:
         return {}
     return {rule.variable: rule.form.replace("{driver}", driver) for rule in book.demands if rule.stack == name}
+
+
+def added(solution: Solution, names: Collection[str], book: RecipeBook) -> dict[str, str]:
+    """The plan's variables to which packages of the lock, by name, add a word that is not there yet."""
+    stack, found = solution.stack.partition("-")[0], dict(solution.env)
+    for rule in book.additions:
+        words = [word for word in found.get(rule.variable, "").split(rule.joint) if word]
+        if rule.stack == stack and rule.word not in words and not set(rule.packages).isdisjoint(names):
+            found[rule.variable] = rule.joint.join([*words, rule.word])
+    return {name: value for name, value in found.items() if solution.env.get(name) != value}

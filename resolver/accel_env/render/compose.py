@@ -207,7 +207,8 @@ def _out_tree(options: RenderOptions) -> tuple[str, ...]:
         "cp /etc/passwd /etc/group /out/etc/",
         f"echo '{options.user}:x:{options.uid}:{options.gid}::{home}:/bin/sh' >> /out/etc/passwd",
         f"echo '{options.user}:x:{options.gid}:' >> /out/etc/group",
-        *((f"mkdir -p /out{PROGRAMS}", f"cp {programs} /out{PROGRAMS}/") if programs else ()),
+        # With modes of their own: those in the context are of whoever checked it out.
+        *((f"install -D -m 644 -t /out{PROGRAMS} {programs}",) if programs else ()),
         f"chown {options.uid}:{options.gid} /out{home} /out{options.workdir}",
         f'find /out -exec touch -h -d "@${{{EPOCH}}}" {{}} +',
     )
@@ -247,11 +248,24 @@ def _labels(solution: Solution, lock: Lock, base: From, digests: tuple[str, str]
     return Label(tuple(sorted(told.items())))
 
 
+def _made_by(lock: Lock, options: RenderOptions) -> str:
+    """The words that write this file again; empty where nobody knows them."""
+    program, _, words = lock.tools.get("made_by", "").partition(" lock ")
+    if not words:
+        return ""
+    base = f"{options.base.ref}@{options.base.digest}".rstrip("@") if options.base else ""
+    flags = (("--compiler", options.compiler), ("--devel", options.devel), ("--allow-unpinned", options.allow_unpinned))
+    more = [*(["--base", base] if base else []), *(flag for flag, on in flags if on)]
+    return " ".join(["Made by:", program, "render", words, *more])
+
+
 def _header(solution: Solution, lock: Lock, digest: str, moment: int, options: RenderOptions) -> tuple[str, ...]:
     lines = [
         "Written by accel-env; do not edit.",
         f"Stack {solution.stack}, Python {solution.python}, {solution.problem.host.platform}.",
     ]
+    if made_by := _made_by(lock, options):
+        lines.append(made_by)
     lines.append(f"Build: {EPOCH}={moment} docker buildx build --provenance=false .")
     lines.append("Secrets of a site, both optional: --secret id=ca,src=CA-BUNDLE --secret id=pip,src=PIP.CONF")
     if solution.run_args:

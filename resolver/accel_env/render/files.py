@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 FORMATS = ("devcontainer", "apptainer")
 
 
+def check_formats(names: Iterable[str]) -> None:
+    """UsageError for an output format that there is none of."""
+    for name in names:
+        if name not in FORMATS:
+            raise UsageError("unknown-format", f"there is no output format `{name}`", hint=f"formats: {', '.join(FORMATS)}")
+
+
 def render(
     solution: Solution, lock: Lock, lock_files: Mapping[str, bytes], plan: bytes, options: RenderOptions | None = None
 ) -> dict[str, bytes]:
@@ -27,9 +34,7 @@ def render(
     import hashlib
 
     options = options or RenderOptions()
-    for name in options.formats:
-        if name not in FORMATS:
-            raise UsageError("unknown-format", f"there is no output format `{name}`", hint=f"formats: {', '.join(FORMATS)}")
+    check_formats(options.formats)
     digests = [f"sha256:{hashlib.sha256(content).hexdigest()}" for content in (plan, lock_files[REQUIREMENTS])]
     recipe = compose(solution, lock, digests[0], digests[1], options)
     files = {"Dockerfile": dockerfile(recipe).encode(), **lock_files, "plan.json": plan}

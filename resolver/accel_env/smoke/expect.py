@@ -22,7 +22,7 @@ def read_plan(path: str) -> tuple[Json, str]:
     place = Path(path) / PLAN if Path(path).is_dir() else Path(path)
     try:
         plan = json.loads(read_file(place))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise InputError(
             "file-unreadable", f"{place} is no JSON: {problem}", hint="`accel-env lock -o DIR` writes a plan"
         ) from None

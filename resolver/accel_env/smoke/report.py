@@ -22,7 +22,7 @@ def parse(text: str, talk: str = "") -> Json:
         found = json.loads(text[text.index("{") :])
         if found["schema"] != SCHEMA or not all(check["verdict"] in (PASS, FAIL, SKIP) for check in found["checks"]):
             raise ValueError("no report")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise VerifyError(
             "no-report",
             "the checks gave no report",

@@ -13,7 +13,8 @@ from tests.integration.engine.conftest import Fill, secrets
 
 from accel_env import app_build
 from accel_env.app_build import BuildWords
-from accel_env.app_smoke import SmokeWords, smoke
+from accel_env.app_scene import SmokeWords
+from accel_env.app_smoke import smoke
 from accel_env.build.docker import DockerEngine
 from accel_env.errors import UsageError, VerifyError
 
