@@ -61,12 +61,47 @@ def close_problem(
     """Solve and close in turn: a refusal of the closure becomes a nogood (at most ATTEMPTS), a package it needs becomes an ask.
 
     Gives the lock, the plan, and what the closure refused. `hashed_only`: a file of unknown hash is an error and no download.
+    An optional member of a bundle that a refusal names is left out.
     """
     from accel_env.lock.question import refuse_free_threaded
-    from accel_env.lock.stop import terminable
 
     refuse_free_threaded(problem.policy.python)
     attempt = _attempts(matrix, progress, offline, hashed_only)
+    while True:
+        try:
+            return _closed(problem, notes, matrix, progress, attempt)
+        except (ClosureError, NoSolution) as refusal:
+            smaller = _smaller(problem, refusal)
+            if smaller is None:
+                raise
+            problem = smaller
+            progress(f"leaving out {problem.left_out[-1].name}: {problem.left_out[-1].why}")
+
+
+def _smaller(problem: Problem, refusal: ClosureError | NoSolution) -> Problem | None:
+    """The problem without the last optional member that a refusal names; None where it names none."""
+    import re
+
+    from accel_env.solve.bundles import without
+
+    lines = (refusal.message, *refusal.context)
+    words = set(re.findall(r"[a-z0-9]+(?:[-_.]+[a-z0-9]+)*", " ".join(lines).lower()))
+    named = [name for name in problem.optional if name in {re.sub(r"[-_.]+", "-", word) for word in words}]
+    if refusal.reference not in ("closure-refused", "no-combination") or not named:
+        return None
+    told = next((line for line in refusal.context if named[-1] in line), refusal.message)
+    return without(problem, named[-1], f"the closure over it was refused: {told.strip()}")
+
+
+def _closed(
+    problem: Problem,
+    notes: tuple[str, ...],
+    matrix: Matrix,
+    progress: Callable[[str], None],
+    attempt: Callable[[Solution, bool], Lock | Refusal],
+) -> tuple[Lock, Json, tuple[str, ...]]:
+    from accel_env.lock.stop import terminable
+
     refused: list[tuple[Refusal, Solution]] = []
     added: list[str] = []
     with terminable():

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from accel_env.errors import InputError, UsageError
 from accel_env.model import Ask
-from accel_env.solve.problem import merge, parse_ask
+from accel_env.solve.problem import merge, normalise, parse_ask
 from accel_env.system.types import System
 
 DEPTH = 8
@@ -19,6 +19,7 @@ _URL = r"(?:(?P<name>[A-Za-z0-9._-]+)(?:\[.*\])?\s*@\s*)?(?P<vcs>git|hg|svn|bzr)
 _PATH = r"\.{1,2}|(?:\.{0,2}|~|[A-Za-z]:)[/\\].*|\S+\.(?:whl|zip|tar\.gz|tgz)"
 _FILE = (r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*?)-(?P<version>\d[A-Za-z0-9.!]*)(?:(?:\+|%2B)\S*?)?"
          r"(?:-\S*\.whl|\.tar\.gz|\.zip|\.tgz)")
+_BUNDLE = r"@(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)"
 _ONE_SIGN = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\s*=\s*|\s+)(?P<version>\d[\w.*+!]*)"
 _EXPORT = "name the packages as words, or export them: `uv export --no-hashes`, `pip freeze`, `poetry export`"
 # What a file is by its name's end -> what to do instead.
@@ -52,6 +53,8 @@ def read_asks(words: Sequence[str], files: Sequence[str], system: System) -> tup
 def _ask(text: str, origin: str) -> Ask:
     """`parse_ask` with a hint that fits what people write instead of a requirement."""
     text = text.strip()
+    if text.startswith("@"):
+        return _bundle(text, origin)
     try:
         # By its characters alone the name of an archive could be that of a package.
         return parse_ask(f"./{text}" if text.endswith(_ARCHIVES) else text, origin)
@@ -63,6 +66,15 @@ def _ask(text: str, origin: str) -> Ask:
         if slip is None:
             raise
         raise UsageError(error.reference, error.message, hint=f"write '{slip['name']}=={slip['version']}'") from None
+
+
+def _bundle(text: str, origin: str) -> Ask:
+    """The ask for a bundle: its name with the sign. UsageError for anything that goes on behind the name."""
+    found = re.fullmatch(_BUNDLE, text)
+    if found is None:
+        raise UsageError("bad-bundle", f"{origin}: {text!r} is no bundle: one is written @name, for example @finetune",
+                         hint="write what bounds a member as a requirement of its own, for example 'torch<3'")
+    return Ask(f"@{normalise(found['name'])}", "", (), text, origin)
 
 
 def _place(text: str, origin: str, url: re.Match[str] | None) -> UsageError:

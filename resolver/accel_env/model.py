@@ -183,7 +183,23 @@ class Nogood:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be solved. `devices` is the chosen set (one vendor); `ignored` are devices left out, with the reason."""
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An optional member of a bundle that is not in the plan: why, and what does its work here; other texts may be empty."""
+
+    name: str
+    bundle: str
+    why: str
+    fact: str = ""
+    stands_in: str = ""
+    stands_in_fact: str = ""
+
+
+    """What is to be solved. `devices` is the chosen set (one vendor); `ignored` are devices left out, with the reason.
+
+    `bundles`: what was asked for by name, whose members are among the asks; `optional`: the names of those that may go,
+    `left_out`: those that went, `missing`: those that must not and have no name here; `remarks`: what choosing has to say.
+    """
 
     host: Host
     devices: tuple[Device, ...]
@@ -193,6 +209,11 @@ class Problem:
     nogoods: tuple[Nogood, ...] = ()
 
 
+    bundles: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    missing: tuple[LeftOut, ...] = ()
+    remarks: tuple[Warned, ...] = ()
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """Why a candidate is out: the need that fails and what it met instead."""

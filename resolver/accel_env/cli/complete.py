@@ -1,6 +1,7 @@
 """What the shell completes: names from the matrix. A completion never fails aloud; without a matrix it offers nothing."""
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 
@@ -11,7 +12,7 @@ def completer(what: str, choices: tuple[str, ...] = ()) -> Completer | None:
     """A function from the unfinished word to the words it can become; None leaves it to the shell (files)."""
     sources: dict[str, Callable[[str], Iterable[str]]] = {
         "device": _devices, "known": _known, "host": lambda _: _profiles(), "stack": lambda _: _stacks(),
-        "package": lambda _: _packages(), "python": lambda _: _pythons(),
+        "package": lambda _: _packages(), "ask": _asks, "python": lambda _: _pythons(),
     }
     if choices:
         return lambda incomplete: _matching(lambda _: choices, incomplete)
@@ -34,6 +35,21 @@ def _packages() -> Iterable[str]:
     from accel_env.matrix.load import open_matrix
 
     return open_matrix().package_names()
+
+
+def _asks(_: str = "") -> Iterable[str]:
+    """Packages, and bundles with their sign; where the shell takes the sign for a word of its own, only what follows it."""
+    words, place = os.environ.get("COMP_WORDS", "").split("\n"), os.environ.get("COMP_CWORD", "")
+    before = words[int(place) - 1] if place.isdigit() and 0 < int(place) <= len(words) else ""
+    if before == "@":
+        return _bundles("")
+    return [*_packages(), *_bundles("@")]
+
+
+def _bundles(sign: str) -> Iterable[str]:
+    from accel_env.matrix.load import open_matrix
+
+    return (sign + name for name in open_matrix().bundles())
 
 
 def _stacks() -> Iterable[str]:
@@ -79,7 +95,7 @@ def _known(incomplete: str) -> Iterable[str]:
     from accel_env.matrix.show import LISTS
 
     yield from LISTS
-    yield from _packages()
+    yield from _asks()
     yield from _stacks()
     if incomplete:
         yield from _devices(incomplete)

@@ -6,8 +6,8 @@ from accel_env.cli.table import Argument, Verb, Words
 from accel_env.errors import UsageError
 
 SPEC = Argument(
-    "spec", "NAME", "A package (torch, torch==X.Y.Z), a stack (cuda, cuda-X.Y), a device (4090) or an architecture; or the word "
-    "profiles, stacks or packages for a list.", many=False, completes="known",
+    "spec", "NAME", "A package (torch, torch==X.Y.Z), a stack (cuda, cuda-X.Y), a device (4090) or an architecture, "
+    "a bundle (@finetune); or the word profiles, stacks, packages or bundles for a list.", many=False, completes="known",
 )
 VERB = Verb(
     ("matrix", "show"), "Show what is known about a package, a stack or a device, or list profiles, stacks or packages.",

@@ -4,7 +4,8 @@ from __future__ import annotations
 from accel_env.cli.table import Argument, Option
 
 ASKS = Argument(
-    "asks", "ASK", "What must work together, as requirements: torch, 'bitsandbytes>=0.49', flash-attn.", completes="package"
+    "asks", "ASK", "What must work together, as requirements: torch, 'bitsandbytes>=0.49', flash-attn; @finetune is a bundle.",
+    completes="ask",
 )
 
 HOST = Option(

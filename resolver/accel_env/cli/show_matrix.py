@@ -16,7 +16,9 @@ def shown_lines(answer: Json, columns: int, platform: str = "") -> list[str]:
     """What `matrix show` found, as text of about LINES lines; builds for `platform` come first."""
     if "list" in answer:
         return _listed(answer, columns)
-    if "package" in answer:
+    if "bundle" in answer:
+        lines = bundle_lines(answer, columns)
+    elif "package" in answer:
         lines = package_lines(answer, columns, platform)
     else:
         lines = stack_lines(answer, columns) if "stack" in answer else device_lines(answer, columns)
@@ -32,7 +34,24 @@ def _listed(answer: Json, columns: int) -> list[str]:
     lines = pairs(rows, columns)
     if string(answer, "list") == "profiles":
         lines += ["", f"use one as --host NAME; `{program()} resolve torch --host {rows[0][0] if rows else 'NAME'}`"]
+    if string(answer, "list") == "bundles":
+        example = f"`{program()} resolve {rows[0][0] if rows else '@NAME'}`"
+        lines += ["", *wrap(f"?: left out where it cannot be had; |: the first that can be had. Ask for one: {example}", columns)]
     return lines
+
+
+def bundle_lines(answer: Json, columns: int) -> list[str]:
+    """A bundle: a row per name of a member, with the stacks that it is for and whether it may be left out."""
+    facts = {string(fact, "id"): fact for fact in items(answer, "facts")}
+    rows = []
+    for member in items(answer, "members"):
+        may = f"left out where it cannot be had, or torch would be more than {string(member, 'behind')} minor releases older"
+        note = may if string(member, "optional") == "True" else ""
+        for choice in items(member, "any"):
+            stacks = " ".join(str(one) for one in items(choice, "stacks"))
+            said = "; ".join(part for part in (f"on {stacks}" if stacks else "", note) if part)
+            rows.append((string(choice, "ask"), said or "always"))
+    return [f"@{string(answer, 'bundle')}: {string(answer, 'summary')}", "", *pairs(rows, columns), *_facts(facts, columns)]
 
 
 def package_lines(answer: Json, columns: int, platform: str = "") -> list[str]:

@@ -28,6 +28,7 @@ def print_plan(answer: Json, as_json: bool, words: Sequence[str], explained: boo
 def plan_lines(plan: Json, words: Sequence[str], columns: int, explained: bool = False) -> list[str]:
     """The plan: host, picks, how to run it, what to know, and the next command."""
     lines = [*wrap(f"for {host_line(plan)}", columns, "", "  "), "", *picks_table(plan, columns), "", *_setting(plan, columns)]
+    lines += left_out_lines(plan, columns)
     if explained:
         lines += _why(plan, columns)
     lines += _warnings(plan, columns)
@@ -87,6 +88,19 @@ def _setting(plan: Json, columns: int) -> list[str]:
         ("run", quoted(("docker", "run", "--rm", *args)) + " IMAGE" if image else ""),
     ]
     return pairs(rows, columns)
+
+
+def left_out_lines(plan: Json, columns: int) -> list[str]:
+    """What the bundles go without here: the reason, and what stands in."""
+    lines: list[str] = []
+    for row in items(plan, "left_out"):
+        source, other = string(row, "source"), string(row, "stands_in_source")
+        lines += ["", f"left out of @{string(row, 'bundle')}: {string(row, 'name')}"]
+        lines += wrap(string(row, "why") + (f" ({source})" if source else ""), columns, "  ", "    ")
+        if string(row, "stands_in"):
+            text = f"instead: {string(row, 'stands_in')}" + (f" ({other})" if other and other != source else "")
+            lines += wrap(text, columns, "  ", "    ")
+    return lines
 
 
 def _warnings(plan: Json, columns: int) -> list[str]:

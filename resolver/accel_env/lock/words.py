@@ -33,5 +33,7 @@ def words_of(solution: Solution) -> str:
         ("--glibc", host.libc if problem.policy.target == "venv" else ""),
         ("--prefer", "" if problem.policy.prefer == "default" else problem.policy.prefer),
     ]
-    asks = [requirement(ask) for ask in problem.asks if ask.origin not in (NEEDED, TAKEN)]
+    asks = [f"@{name}" for name in problem.bundles]
+    members = tuple(asks)
+    asks += [requirement(ask) for ask in problem.asks if ask.origin not in (NEEDED, TAKEN, *members)]
     return shlex.join(["lock", *asks, *(word for option, value in options if value for word in (option, value))])

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel_env.errors import InputError
 from accel_env.matrix import store, tables
+from accel_env.matrix.bundles import parse_bundles
 from accel_env.matrix.codec import flatten, pack_candidates
 from accel_env.matrix.devices import key_of
 from accel_env.matrix.expand import Expander
 from accel_env.matrix.packages import Package, parse_package
 from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row, dotted
-from accel_env.matrix.types import Absent, Artifact, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
+from accel_env.matrix.types import Absent, Artifact, Bundle, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
 from accel_env.model import Candidate, Fact, Image
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Model:
     indexes: dict[str, Index] = field(default_factory=dict)
     conflicts: tuple[KnownConflict, ...] = ()
     profiles: dict[str, Profile] = field(default_factory=dict)
+    bundles: dict[str, Bundle] = field(default_factory=dict)
     artifacts: dict[str, dict[str, Artifact]] = field(default_factory=dict)
     artifact_files: dict[str, str] = field(default_factory=dict)
     documents: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -195,6 +197,7 @@ _READERS: Mapping[str, Callable[[Model, Row], None]] = {
     "artifacts": _read_artifacts, "images": _reader(tables.parse_images, "images"),
     "indexes": _reader(tables.parse_indexes, "indexes"), "python": _reader(tables.parse_pythons, "pythons"),
     "conflicts": _reader(tables.parse_conflicts, "conflicts"), "profiles": _reader(parse_profiles, "profiles"),
+    "bundles": _reader(parse_bundles, "bundles"),
 }
 
 
@@ -211,6 +214,7 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
         "indexes": tuple(map(flatten, model.indexes.values())),
         "conflicts": tuple(map(flatten, model.conflicts)),
         "profiles": tuple(map(flatten, model.profiles.values())),
+        "bundles": tuple(map(flatten, model.bundles.values())),
         "artifacts": tuple(sorted(model.artifacts)),
     }
     for name, document in model.documents.items():

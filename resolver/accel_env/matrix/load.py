@@ -13,6 +13,8 @@ from accel_env.matrix.types import (
     ArchAlias,
     ArchDriver,
     Artifact,
+    Bundle,
+    Choice,
     CodeRule,
     DriverFloor,
     DriverName,
@@ -22,6 +24,8 @@ from accel_env.matrix.types import (
     Index,
     KindRule,
     KnownConflict,
+    Member,
+    Over,
     PackageInfo,
     Profile,
     PythonRelease,
@@ -155,6 +159,10 @@ class Matrix:
         """Name -> named host."""
         return {row[0]: Profile(*row) for row in self._section("profiles")}
 
+    def bundles(self) -> Mapping[str, Bundle]:
+        """Name -> named set of asks."""
+        return {row[0]: _bundle(row) for row in self._section("bundles")}
+
     def facts(self) -> tuple[Fact, ...]:
         """Every fact, sorted by file."""
         return tuple(Fact(*row) for stem in self._section("facts") for row in self._section(f"facts/{stem}").values())
@@ -203,6 +211,11 @@ class Matrix:
             # The cache was damaged or cleared under us: compile again, in memory.
             self._sections = compiled.Sections(blob=compiled.pack(_compile(self._root, self._overlays)[1]))
             return self._sections.get(name)
+
+
+def _bundle(row: tuple[Any, ...]) -> Bundle:
+    name, summary, members, fact = row
+    return Bundle(name, summary, tuple(Member(codec.build_all(Choice, choices), *rest) for choices, *rest in members), fact)
 
 
 def _stack(row: tuple[Any, ...]) -> Stack:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from accel_env.matrix import checks, store, tables
+from accel_env.matrix.bundles import parse_bundles
 from accel_env.matrix.packages import Build, Package, Release, parse_package
 from accel_env.matrix.read import Faults, Row
 from accel_env.model import Fact, Need, Subject
@@ -32,6 +33,7 @@ def read_overlay(model: Model, file: str, content: bytes, faults: Faults) -> Non
     images = tables.parse_images(row)
     named = {image.ref for image in images}
     model.images = images + tuple(image for image in model.images if image.ref not in named)
+    model.bundles.update(parse_bundles(row))
     if "conflicts" in row:
         model.conflicts += tables.parse_conflicts(row)
     for item in row.rows("forbid"):

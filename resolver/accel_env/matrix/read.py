@@ -187,8 +187,8 @@ class Row:
             return None
         return Row(value, self._faults, self.file, self.stem, dotted(self.path, key))
 
-    def rows(self, key: str, *, required: bool = False) -> list[Row]:
-        """The mappings in the list under a key; empty where the key is missing."""
+    def rows(self, key: str, *, required: bool = False, word: str = "") -> list[Row]:
+        """The mappings in the list under a key; empty where the key is missing. `word`: a text stands for {word: text}."""
         value = self._get(key, required)
         if value is None:
             return []
@@ -198,6 +198,8 @@ class Row:
         found: list[Row] = []
         for place, item in enumerate(value):
             path = dotted(dotted(self.path, key), place)
+            if isinstance(item, str) and word:
+                item = {word: item}
             if isinstance(item, Mapping):
                 found.append(Row(item, self._faults, self.file, self.stem, path))
             else:

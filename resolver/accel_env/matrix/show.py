@@ -9,21 +9,23 @@ from packaging.version import Version
 
 from accel_env.errors import InputError, UsageError
 from accel_env.matrix.load import Matrix
-from accel_env.matrix.types import DeviceRow, Stack, StackRelease
+from accel_env.matrix.types import DeviceRow, Member, Stack, StackRelease
 from accel_env.model import Candidate, Need
 
 SCHEMA = "accel-env/show/1"
-LISTS = ("packages", "profiles", "stacks")  # words that list a kind
+LISTS = ("packages", "profiles", "stacks", "bundles")  # words that list a kind
 
 
 def show(matrix: Matrix, text: str) -> Mapping[str, object]:
     """What is known about `torch`, `torch==2.14.1` or any other requirement, a stack or its release (`cuda`, `cuda-12.6`), a
-    product or an architecture (`4090`, `sm_90`), or the list that a word of LISTS names; ready for JSON.
+    product or an architecture (`4090`, `sm_90`), a bundle (`@finetune`), or the list that a word of LISTS names; ready for JSON.
 
     UsageError where the text can be none of them, InputError where the matrix has no such package, release or product.
     """
     if text in LISTS:
         return _list(matrix, text)
+    if text.startswith("@"):
+        return _bundle(matrix, text.removeprefix("@"))
     try:
         asked: Requirement | None = Requirement(text)
     except InvalidRequirement:
@@ -81,9 +83,34 @@ def _list(matrix: Matrix, what: str) -> Mapping[str, object]:
     elif what == "stacks":
         rows = [{"name": name, "summary": f"{stack.vendor}: {', '.join(r.version for r in stack.releases) or 'no releases'}"}
                 for name, stack in matrix.stacks().items()]
+    elif what == "bundles":
+        rows = [{"name": f"@{name}", "summary": f"{bundle.summary}: {', '.join(map(_member, bundle.members))}"}
+                for name, bundle in matrix.bundles().items()]
     else:
         rows = [{"name": name, "summary": matrix.package(name).summary} for name in sorted(matrix.package_names())]
     return {"schema": SCHEMA, "list": what, "rows": rows}
+
+
+def _member(member: Member) -> str:
+    """A member in one word or two: its names, and a question mark where it may be left out."""
+    return " | ".join(choice.ask for choice in member.choices) + ("?" if member.optional else "")
+
+
+def _bundle(matrix: Matrix, name: str) -> Mapping[str, object]:
+    bundle = matrix.bundles().get(name)
+    if bundle is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, matrix.bundles(), 3, 0.5) or list(matrix.bundles())
+        listed = ", ".join(f"@{one}" for one in near)
+        raise InputError("bundle-unknown", f"there is no bundle @{name}", hint=f"there are: {listed}")
+    members = [
+        {"any": [{"ask": choice.ask, "stacks": list(choice.stacks)} for choice in member.choices], "optional": member.optional,
+         "behind": member.behind, "stands_in": member.stands_in, "fact": member.fact}
+        for member in bundle.members
+    ]
+    ids = [bundle.fact, *(member.fact for member in bundle.members)]
+    return {"schema": SCHEMA, "bundle": name, "summary": bundle.summary, "members": members, "facts": _facts(matrix, ids)}
 
 
 def _stack(matrix: Matrix, text: str) -> Mapping[str, object] | None:

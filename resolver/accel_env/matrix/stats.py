@@ -38,6 +38,7 @@ def stats(matrix: Matrix) -> Mapping[str, object]:
         "pythons": len(matrix.pythons()),
         "conflicts": len(matrix.conflicts()),
         "profiles": len(matrix.profiles()),
+        "bundles": len(matrix.bundles()),
     }
 
 

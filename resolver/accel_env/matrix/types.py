@@ -231,3 +231,36 @@ class Artifact:
     sources: tuple[str, ...]
     tag: str = ""
     conflict: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to have a member of a bundle: a requirement, on these stacks or releases of them (empty: everywhere)."""
+
+    ask: str
+    stacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a bundle: the first of its choices that can be had.
+
+    `optional`: left out where it cannot, or where torch would be more than `behind` minor releases older on its account;
+    `stands_in`: what does its work then.
+    """
+
+    choices: tuple[Choice, ...]
+    optional: bool = False
+    behind: int = 0
+    stands_in: str = ""
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A named set of asks."""
+
+    name: str
+    summary: str
+    members: tuple[Member, ...]
+    fact: str = ""

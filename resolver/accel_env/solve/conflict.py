@@ -22,9 +22,7 @@ def conflict(field: Field) -> Conflict:
     """The conflict of a field without a solution."""
     core = minimal_core(field)
     asks = [field.problem.asks[i.index] for i in core if i.kind == "ask"]
-    reasons = list(stack_answer(field))
-    reasons += [reason for ask in asks for reason in _elsewhere(field, ask)]
-    reasons = reasons or list(_reasons(field, core))
+    reasons = told(field, core)
     if any(item.key == "driver" for item in core):
         reasons += forward_compat(field)
     for ask in asks:
@@ -39,6 +37,26 @@ def conflict(field: Field) -> Conflict:
         tuple(dict.fromkeys(reasons)),
         tuple(ways[:RELAXATIONS]),
     )
+
+
+def nameless(field: Field) -> Conflict:
+    """The conflict of a bundle that must hold something which has no name on the active stack."""
+    rows = field.problem.missing
+    named = [item for item in field.items if item.key == "stack"]
+    hosts = named or [item for item in field.items if item.key.startswith(("device", "none"))]
+    core = [CoreItem("ask", f"@{row.bundle}") for row in rows] + [CoreItem(item.kind, item.text) for item in hosts[:1]]
+    reasons = [*stack_answer(field)]
+    for row in rows:
+        reasons.append(because(field.matrix, "package", f"{row.name}: {row.why}", row.fact))
+    return Conflict(field.problem, tuple(dict.fromkeys(core)), tuple(reasons), ())
+
+
+def told(field: Field, core: tuple[Item, ...]) -> list[Because]:
+    """Why the members of a core do not go together: of the stack, of where the asks are published, of their builds."""
+    asks = [field.problem.asks[item.index] for item in core if item.kind == "ask"]
+    reasons = list(stack_answer(field))
+    reasons += [reason for ask in asks for reason in _elsewhere(field, ask)]
+    return reasons or list(_reasons(field, core))
 
 
 def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from accel_env.model import Ask, Candidate, Conflict, Image, Pick, Solution, Warned
-from accel_env.solve.conflict import conflict
+from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.search import Found, search
@@ -18,6 +18,8 @@ ALIKE = 0.85  # of 1: `tourch` is meant to be torch, `torchmetrics` is not
 def answer(field: Field) -> Solution | Conflict:
     """The best solution of a field, or the conflict that explains why there is none."""
     found = search(field) if field.asked else Found({}, 0, 0, False, ())
+    if field.problem.missing:
+        return nameless(field)
     return conflict(field) if found is None else solution(field, found)
 
 
@@ -81,6 +83,7 @@ def _warnings(
     if not lockable:
         names = [e.candidate for e in entries if e.candidate.index != "image" and not e.hashed >> field.pythons.index(python) & 1]
         yield Warned(
+    yield from field.problem.remarks
             "lock-needs-network",
             f"no published hash is known for {', '.join(c.label for c in names)}: `lock` downloads and hashes it once",
         )

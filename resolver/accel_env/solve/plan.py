@@ -22,10 +22,27 @@ def plan(result: Solution | Conflict, matrix: Matrix) -> Json:
         "status": "ok" if isinstance(result, Solution) else "conflict",
         "matrix": {"version": matrix.version, "digest": matrix.digest},
         "asks": [a.text or a.name for a in result.problem.asks],
+        **bundles(result.problem, matrix),
         "target": result.problem.policy.target,
         "host": host(result.problem.host, result.problem.devices),
     }
     return common | (_solution(result, matrix) if isinstance(result, Solution) else _conflict(result, matrix))
+
+
+def bundles(problem: Problem, matrix: Matrix) -> Json:
+    """The bundles that were asked for, and which of their members are left out; nothing where there were none."""
+    if not problem.bundles:
+        return {}
+
+    def source(fact: str) -> str:
+        return matrix.fact(fact).source if fact else ""
+
+    rows = [
+        {"name": row.name, "bundle": row.bundle, "why": row.why, "fact": row.fact, "source": source(row.fact),
+         "stands_in": row.stands_in, "stands_in_source": source(row.stands_in_fact)}
+        for row in problem.left_out
+    ]  # fmt: skip
+    return {"bundles": list(problem.bundles), "left_out": rows}
 
 
 def host(value: Host, devices: Iterable[Device]) -> Json:

@@ -85,7 +85,7 @@ def why_not(problem: Problem, matrix: Matrix, text: str) -> dict[str, Any]:
         "schema": "accel-env/why-not/1",
         "package": text,
         "candidates": len(matching),
-        "answer": _sum_up(problem, matrix, matching, text, name, spec, build),
+        "answer": _left_out(problem, name) or _sum_up(problem, matrix, matching, text, name, spec, build),
         "rejections": _distinct(own),
         "instead": [{"text": b.text, "source": b.source, "grade": b.grade} for b in instead],
     }
@@ -123,6 +123,12 @@ def _distinct(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     for row in rows:
         seen.setdefault((row["need"], row["met"], row["fact"]), row)
     return list(seen.values())
+
+
+def _left_out(problem: Problem, name: str) -> str:
+    """That a bundle goes without the package, and why; empty where none does."""
+    row = next((row for row in problem.left_out if row.name == name), None)
+    return f"{name} is left out of @{row.bundle}: {row.why}" if row else ""
 
 
 def _sum_up(problem: Problem, matrix: Matrix, matching: list[Entry], text: str, name: str, spec: str, build: str) -> str:
