@@ -51,7 +51,8 @@ class Need:
     `lacks` (architectures whose library kernels are missing although the code list names them).
     os, cpu, stack: `values`. python: `values` are wheel tags (`cp312`, `cp39-abi3`, `py3`, `cp314t`).
     torch: `values` are build labels, `abi` pairs of a property that the torch build provides and what it must be.
-    package: `name`; `when` is `always` (it must be there), `present` (only if it is there) or `absent`.
+    package, torch: `when` is `always` (it must be there), `present` (only if it is there) or, of a package, `absent`.
+    package: `name`.
     `soft`: a failure is a warning and makes the candidate second choice. `unknown`: nobody has published the value.
     `marker`: the need counts only where this PEP 508 marker holds; empty for everywhere on the candidate's platform.
     One candidate may have several needs on arch: the code list, and per loss of library kernels the same lists with `lacks` and
@@ -82,7 +83,7 @@ class Candidate:
     `platform` is `<os>_<cpu>`; `stack` is `<name>-<version>`, a bare stack name, or empty for any stack.
     `provides`: what extensions ask of a torch build (`cuda`, `hip`, `sycl`, `cxx11abi`).
     `hashed`: the wheel tags whose file has a known sha256. `rank` 0: the first choice; 1: a third party's build;
-    2: a marked fallback.
+    2: a marked fallback. `extras`: those of the release's extras that make the build; it is installed with them.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Candidate:
     rank: int = 0
     tag: str = ""
     note: str = ""
+    extras: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -182,8 +184,6 @@ class Nogood:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-@dataclass(frozen=True, slots=True)
 class LeftOut:
     """An optional member of a bundle that is not in the plan: why, and what does its work here; other texts may be empty."""
 
@@ -195,6 +195,8 @@ class LeftOut:
     stands_in_fact: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
     """What is to be solved. `devices` is the chosen set (one vendor); `ignored` are devices left out, with the reason.
 
     `bundles`: what was asked for by name, whose members are among the asks; `optional`: the names of those that may go,
@@ -207,13 +209,13 @@ class LeftOut:
     policy: Policy
     ignored: tuple[tuple[Device, str], ...] = ()
     nogoods: tuple[Nogood, ...] = ()
-
-
     bundles: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     missing: tuple[LeftOut, ...] = ()
     remarks: tuple[Warned, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """Why a candidate is out: the need that fails and what it met instead."""
@@ -246,7 +248,10 @@ class Because:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A base or vendor image. `digest` empty: unpinned. `digests`: platform -> digest of that platform."""
+    """A base or vendor image. `digest` empty: unpinned. `digests`: platform -> digest of that platform.
+
+    `archs`: the devices that its toolkit is for; empty for all of the stack.
+    """
 
     ref: str
     digest: str = ""
@@ -259,6 +264,7 @@ class Image:
     os: str = ""
     default: bool = False
     fact: str = ""
+    archs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
