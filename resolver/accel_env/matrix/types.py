@@ -119,6 +119,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Over:
+    """A stack whose torch is another stack's build beneath a plugin: that stack, and the packages that make it one."""
+
+    stack: str
+    beneath: tuple[str, ...]
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
 class StackRelease:
     """One release of a stack. `driver_floors`: os -> floors; `driver_allows`: one of these must hold; both empty: no rule."""
 
@@ -154,6 +163,7 @@ class Stack:
     inbox: Inbox | None = None
     answer: Answer | None = None
     run_note: str = ""
+    over: Over | None = None
 
 
 @dataclass(frozen=True, slots=True)
