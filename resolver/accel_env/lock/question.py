@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from accel_env.errors import ClosureError
 from accel_env.lock.artifacts import IMAGE, PYPI, Chosen, normalise
 from accel_env.lock.closer import Question, StandIn, Target
+from accel_env.lock.standin import extras_in
 from accel_env.model import Subject
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def make_question(
     stand_ins: list[StandIn] = []
     for pick in solution.picks:
         name = pick.candidate.name
-        wanted = extras.get(normalise(name), ())
+        wanted = _wanted(pick, extras)
         if pick.candidate.index == PYPI:
             requirements.append(f"{name}{_bracket(wanted)}=={pick.candidate.version}")
         else:
@@ -127,6 +128,19 @@ def _extras(asks: tuple[Ask, ...]) -> dict[str, tuple[str, ...]]:
     for ask in asks:
         found.setdefault(normalise(ask.name), set()).update(ask.extras)
     return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def _wanted(pick: Pick, asked: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The extras to install a pick with: those that make its build and that the release has, and what else an ask names.
+
+    An ask for the import name takes any distribution that owns it; its extras are meant for that one.
+    """
+    candidate = pick.candidate
+    named = {normalise(e) for name in (candidate.name, candidate.module) for e in asked.get(normalise(name), ())}
+    if not candidate.extras:
+        return tuple(sorted(named))
+    real = {normalise(extra) for line in candidate.requires for extra in extras_in(line)}
+    return tuple(sorted({*candidate.extras} & real | named - {*candidate.extras, candidate.build}))
 
 
 def _bracket(extras: tuple[str, ...]) -> str:

@@ -29,6 +29,11 @@ def write_stand_in(folder: Path, stand_in: StandIn) -> Path:
     return path
 
 
+def extras_in(requirement: str) -> list[str]:
+    """The extras that the marker of a Requires-Dist line names."""
+    return _EXTRA.findall(requirement)
+
+
 def _metadata(stand_in: StandIn) -> str:
     """The METADATA file; extras are those that the markers speak of and those that were asked for."""
     for line in (stand_in.name, stand_in.version, *stand_in.requires):
@@ -36,7 +41,7 @@ def _metadata(stand_in: StandIn) -> str:
             raise ClosureError(
                 "bad-metadata", f"{stand_in.name} {stand_in.version} has a requirement of more than one line: {line!r}"
             )
-    extras = {extra for line in stand_in.requires for extra in _EXTRA.findall(line)} | set(stand_in.extras)
+    extras = {extra for line in stand_in.requires for extra in extras_in(line)} | set(stand_in.extras)
     lines = ["Metadata-Version: 2.1", f"Name: {stand_in.name}", f"Version: {stand_in.version}"]
     lines += [f"Provides-Extra: {extra}" for extra in sorted(extras)]
     lines += [f"Requires-Dist: {requirement}" for requirement in stand_in.requires]

@@ -96,7 +96,7 @@ class Expander:
         self._modelled = frozenset(modelled)
         self._hashes = Hashes(artifacts)
         self._requirements: dict[str, Requirement] = {}
-        self._markers: dict[tuple[str, str], str | None] = {}
+        self._markers: dict[tuple[str, str, tuple[str, ...]], str | None] = {}
 
     def candidates(self, packages: Iterable[Package]) -> dict[str, tuple[Candidate, ...]]:
         """Platform -> candidates of one distribution, newest first.
@@ -135,15 +135,18 @@ class Expander:
         if build.stack:
             needs.append(Need(Subject.STACK, build.fact, values=(build.stack,)))
         needs.extend(build.needs)
-        needs.extend(self._required(requires, platform, release.fact if build.requires is None else build.fact, package.name))
+        fact = release.fact if build.requires is None else build.fact
+        needs.extend(self._required(requires, build.extras, platform, fact, package.name))
         return Candidate(
             name=package.name, module=package.module, version=release.version, build=build.build, variant=build.variant,
             index=build.index, platform=platform, stack=build.stack, tags=build.tags, needs=tuple(needs), requires=requires,
             provides=build.provides, hashed=self._hashes.tags(package, release, build, platform), fact=build.fact,
-            rank=build.rank, tag=build.tag, note=build.note,
+            rank=build.rank, tag=build.tag, note=build.note, extras=build.extras,
         )
 
-    def _required(self, requires: tuple[str, ...], platform: str, fact: str, own: str) -> Iterable[Need]:
+    def _required(
+        self, requires: tuple[str, ...], extras: tuple[str, ...], platform: str, fact: str, own: str
+    ) -> Iterable[Need]:
         for text in requires:
             requirement = self._requirements.get(text)
             if requirement is None:
@@ -155,14 +158,15 @@ class Expander:
             if name not in self._modelled or name == own:
                 continue
             marker = str(requirement.marker or "")
-            if _EXTRA.search(marker):
+            wanted = extras if _EXTRA.search(marker) else ()
+            if _EXTRA.search(marker) and not extras:
                 continue
-            left = self._reduced(marker, platform) if marker else ""
+            left = self._reduced(marker, platform, wanted) if marker else ""
             if left is not None:
                 yield Need(Subject.PACKAGE, fact, allows=str(requirement.specifier), name=name, marker=left)
 
-    def _reduced(self, marker: str, platform: str) -> str | None:
-        key = (marker, platform)
+    def _reduced(self, marker: str, platform: str, extras: tuple[str, ...]) -> str | None:
+        key = (marker, platform, extras)
         if key not in self._markers:
-            self._markers[key] = reduce_marker(marker, platform)
+            self._markers[key] = reduce_marker(marker, platform, extras)
         return self._markers[key]

@@ -32,27 +32,33 @@ def marker_environment(platform: str, python: str) -> dict[str, str]:
     }
 
 
-def reduce_marker(marker: str, platform: str) -> str | None:
-    """The part of a marker that the platform leaves open: empty where it always holds, None where it never does.
+def reduce_marker(marker: str, platform: str, extras: tuple[str, ...] = ()) -> str | None:
+    """The part of a marker that the platform (and the extras that are wanted) leave open: empty where it always holds, None
+    where it never does.
 
     A marker that depends on `python_version` over one range of versions comes back as that range.
     """
     from packaging.markers import Marker
 
     parsed = Marker(marker)
+
+    def holds(python: str) -> bool:
+        env = marker_environment(platform, python)
+        return any(parsed.evaluate({**env, "extra": extra}) for extra in extras) if extras else parsed.evaluate(env)
+
     if not any(name in marker for name in _PYTHON_NAMES):
-        return "" if parsed.evaluate(marker_environment(platform, "3.0")) else None
+        return "" if holds("3.0") else None
     if any(name in marker for name in _PYTHON_NAMES[1:]):
         return marker
-    holds = [parsed.evaluate(marker_environment(platform, f"3.{minor}")) for minor in _MINORS]
-    if all(holds) or not any(holds):
-        return "" if holds[0] else None
-    first = holds.index(True)
-    end = first + sum(holds)
-    if not all(holds[first:end]):
+    held = [holds(f"3.{minor}") for minor in _MINORS]
+    if all(held) or not any(held):
+        return "" if held[0] else None
+    first = held.index(True)
+    end = first + sum(held)
+    if not all(held[first:end]):
         return marker
     lower = [f'{_LEFT}>= "3.{first}"'] if first else []
-    upper = [f'{_LEFT}< "3.{end}"'] if end < len(holds) else []
+    upper = [f'{_LEFT}< "3.{end}"'] if end < len(held) else []
     return " and ".join(lower + upper)
 
 

@@ -26,6 +26,7 @@ class Build:
     rank: int
     tag: str
     note: str
+    extras: tuple[str, ...]
     needs: tuple[Need, ...]
     fact: str
     path: str
@@ -107,6 +108,7 @@ def _build(row: Row, name: str) -> Build:
         rank=row.whole("rank") or 0,
         tag=row.optional("tag"),
         note=row.optional("note"),
+        extras=row.texts("extras", check=checks.distribution),
         needs=_needs(needs, name) if needs else (),
         fact=row.fact(),
         path=row.path,
@@ -197,6 +199,7 @@ def _torch(row: Row) -> Need:
         allows=row.optional("allows", checks.specifier),
         values=row.texts("builds"),
         abi=tuple(sorted(row.pairs("abi", check=checks.specifier_or_version).items())),
+        when=row.one_of("when", _WHEN[:2], default="always"),
         soft=row.flag("soft"), unknown=unknown,
     )
     row.close()

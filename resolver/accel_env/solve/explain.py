@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from accel_env.model import Because, Candidate, Device, Need, Subject
+from accel_env.solve.stacks import leads
 from accel_env.solve.versions import best_tag
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def need_text(need: Need, candidate: Candidate) -> str:
         return f"{label} has {tags}" if tags else f"{label} needs Python {need.allows}"
     if subject is Subject.TORCH:
         parts = [f"torch {need.allows}".strip(), *(f"build {b}" for b in need.values[:4]), *(f"{k} {v}" for k, v in need.abi)]
-        return f"{label} needs {' with '.join(parts[:2])}{''.join(', ' + p for p in parts[2:])}"
+        beside = " if it is there" if need.when == "present" else ""
+        return f"{label} needs {' with '.join(parts[:2])}{''.join(', ' + p for p in parts[2:])}{beside}"
     if subject is Subject.PACKAGE:
         return _package_text(need, candidate)
     if subject is Subject.STACK:
@@ -84,7 +86,7 @@ def pick_reasons(field: Field, candidate: Candidate, python: str, jit: bool) -> 
         text = _met_text(need, candidate, ground, python, jit)
         if text:
             rows.append(because(matrix, need.subject.value, text, need.fact))
-    driver = ground.driver_need(candidate.stack, full=jit) if candidate.module == "torch" and ground.devices else None
+    driver = ground.driver_need(candidate.stack, full=jit) if leads(candidate) and ground.devices else None
     if driver:
         rows.append(because(matrix, "driver", driver_text(ground, candidate.stack, jit), driver.fact))
     rows.append(because(matrix, "build", f"{candidate.label} is published on {candidate.index}", candidate.fact))
@@ -148,7 +150,7 @@ def stack_answer(field: Field) -> tuple[Because, ...]:
     stack = field.ground.stack
     rows = []
     answer = getattr(stack, "answer", None)
-    if stack is not None and answer is not None:
+    if stack is not None and answer is not None and not field.ground.beneath:
         rows.append(because(field.matrix, "stack", answer.text, answer.fact))
     for rule in getattr(stack, "kind_rules", ()) or ():
         if any(d.kind == rule.kind for d in field.ground.devices):

@@ -74,13 +74,11 @@ class Lookup:
             if owner == name:
                 named |= bits
                 fitting |= bits if allows(need.allows, labelled(need.allows, version, build)) else 0
-        if need.subject is Subject.PACKAGE:
-            return self._by_presence(need.when, named, fitting)
-        if need.values:
+        if need.subject is Subject.TORCH and need.values:
             fitting &= _union(self.builds.get(build, 0) for build in need.values)
         for key, wanted in need.abi:
             fitting &= _union(bits for value, bits in self.provided.get(key, {}).items() if _abi(value, wanted))
-        return fitting
+        return self._by_presence(need.when, named, fitting)
 
     def _by_presence(self, when: str, named: int, fitting: int) -> int:
         if when == "absent":

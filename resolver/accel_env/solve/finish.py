@@ -9,17 +9,18 @@ from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Entry, Field
 from accel_env.solve.search import Found, search
+from accel_env.solve.stacks import leads
 from accel_env.solve.verdict import SOURCE_RANK
-from accel_env.solve.versions import best_tag
+from accel_env.solve.versions import best_tag, split_stack
 
 ALIKE = 0.85  # of 1: `tourch` is meant to be torch, `torchmetrics` is not
 
 
 def answer(field: Field) -> Solution | Conflict:
     """The best solution of a field, or the conflict that explains why there is none."""
-    found = search(field) if field.asked else Found({}, 0, 0, False, ())
     if field.problem.missing:
         return nameless(field)
+    found = search(field) if field.asked else Found({}, 0, 0, False, ())
     return conflict(field) if found is None else solution(field, found)
 
 
@@ -31,12 +32,20 @@ def solution(field: Field, found: Found) -> Solution:
     entries.sort(key=lambda row: (row[0] != "torch", order.get(row[0], len(order)), row[1].candidate.name))
     picks = tuple(_pick(field, entry, python) for _, entry in entries)
     torch = next((p.candidate for p in picks if p.candidate.module == "torch"), None)
-    stack = torch.stack if torch else field.ground.stack_name
+    lead = _lead(field, [entry for _, entry in entries])
+    stack = lead.candidate.stack if lead else field.ground.stack_name
     image = image_of(field, stack, python, torch)
     env, run_args = _run(field, picks)
     lockable = all(e.hashed >> found.python & 1 or e.candidate.index == "image" for _, e in entries)
     warnings = tuple(dict.fromkeys(_warnings(field, [e for _, e in entries], stack, python, image, lockable)))
     return Solution(field.problem, stack, python, picks, field.outside, image, env, run_args, warnings, lockable)
+
+
+def _lead(field: Field, entries: list[Entry]) -> Entry | None:
+    """The pick whose stack is the plan's: torch, else the first that says which release of the stack it is for."""
+    lower = field.ground.beneath
+    rows = [e for e in entries if leads(e.candidate) and (not lower or split_stack(e.candidate.stack)[0] != lower)]
+    return next((entry for entry in rows if entry.candidate.module == "torch"), next(iter(rows), None))
 
 
 def _pick(field: Field, entry: Entry, python: str) -> Pick:
@@ -55,6 +64,11 @@ def image_of(field: Field, stack: str, python: str, torch: Candidate | None) -> 
         fitting = [i for i in images if i.stack == stack and i.torch == torch.version]
         exact = [i for i in fitting if i.python == python]
         return next(iter(exact or fitting), None)
+    toolkits = [i for i in images if split_stack(i.stack)[0] == field.ground.stack_name and not i.torch]
+    if field.ground.beneath and toolkits:
+        archs = {d.arch for d in field.ground.devices}
+        fitting = [i for i in toolkits if i.stack == stack and i.python == python]
+        return next((i for i in fitting if not i.archs or archs <= set(i.archs)), None)
     return next((i for i in images if i.default and i.python == python), None)
 
 
@@ -69,6 +83,7 @@ def _run(field: Field, picks: tuple[Pick, ...]) -> tuple[dict[str, str], tuple[s
 def _warnings(
     field: Field, entries: list[Entry], stack: str, python: str, image: Image | None, lockable: bool
 ) -> Iterator[Warned]:
+    yield from field.problem.remarks
     yield from _device_warnings(field, stack)
     yield from _driver_warnings(field, stack, entries)
     for entry in entries:
@@ -83,7 +98,6 @@ def _warnings(
     if not lockable:
         names = [e.candidate for e in entries if e.candidate.index != "image" and not e.hashed >> field.pythons.index(python) & 1]
         yield Warned(
-    yield from field.problem.remarks
             "lock-needs-network",
             f"no published hash is known for {', '.join(c.label for c in names)}: `lock` downloads and hashes it once",
         )
@@ -121,10 +135,10 @@ def _libc_was_named(field: Field) -> bool:
 
 def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator[Warned]:
     ground, problem = field.ground, field.problem
-    torch = next((e for e in entries if e.candidate.module == "torch"), None)
-    if torch is None or not problem.devices:
+    lead = _lead(field, entries)
+    if lead is None or not problem.devices:
         return
-    need = ground.driver_need(stack, full=torch.verdict.jit)
+    need = ground.driver_need(stack, full=lead.verdict.jit)
     if need is None:
         return
     drivers = [ground.driver(d) for d in problem.devices]
@@ -144,7 +158,7 @@ def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator
     elif not need.values and not ground.fully_supported(stack):
         yield Warned(
             "driver-minor-compat",
-            driver_text(ground, stack, torch.verdict.jit) + ". What must be compiled from PTX at run time does not load",
+            driver_text(ground, stack, lead.verdict.jit) + ". What must be compiled from PTX at run time does not load",
             need.fact,
         )
 

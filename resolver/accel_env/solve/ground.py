@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.model import Candidate, Device, Host, Need, Policy, Subject
-from accel_env.solve.stacks import active_stack, comes_in_images
+from accel_env.solve.stacks import active_stack, beneath, comes_in_images, leads
 from accel_env.solve.verdict import ALWAYS, CLEAN, SOURCE_RANK, Failure, Item, Verdict
 from accel_env.solve.versions import allows, split_stack, stack_fits
 
@@ -23,7 +23,14 @@ class Ground:
     """The host as the needs see it. Build one per problem; `judge` is pure after that."""
 
     def __init__(
-        self, matrix: Matrix, host: Host, devices: Sequence[Device], policy: Policy, items: Sequence[Item], source: int
+        self,
+        matrix: Matrix,
+        host: Host,
+        devices: Sequence[Device],
+        policy: Policy,
+        items: Sequence[Item],
+        source: int,
+        asked: Collection[str] = (),
     ) -> None:
         from accel_env.vendors import vendors
 
@@ -36,11 +43,12 @@ class Ground:
         self.stack_name = active_stack(matrix, devices, policy)
         self.stack: Stack | None = self.stacks.get(self.stack_name)
         self.vendor: Vendor | None = vendors().get(self.stack.vendor) if self.stack else None
+        self.beneath = beneath(self.stack, asked)
         self.libc, self.libstdcxx = self._base()
         # by identity: the matrix shares equal needs, and hashing one anew for each candidate costs more than judging it
         self._arch: dict[tuple[int, str], tuple[Failure | None, bool]] = {}
         self._simple: dict[int, Failure | None] = {}
-        self._stacks: dict[tuple[str, bool], Verdict | None] = {}
+        self._stacks: dict[tuple[str, bool, bool], Verdict | None] = {}
         self._full: dict[str, bool] = {}
         self._rules: dict[tuple[str, bool], list[Failure]] = {}
         self._driver: dict[tuple[str, bool], Failure | None] = {}
@@ -138,7 +146,7 @@ class Ground:
         """The verdict on a build of another stack: nothing else about it matters."""
         if not candidate.stack:
             return None
-        key = (candidate.stack, candidate.module == "torch")
+        key = (candidate.stack, candidate.module == "torch", leads(candidate))
         if key not in self._stacks:
             failure = self._stack_of(candidate)
             self._stacks[key] = Verdict((failure,), (), False) if failure else None
@@ -148,6 +156,8 @@ class Ground:
         stack = candidate.stack
         need = Need(Subject.STACK, candidate.fact, values=(stack,))
         name, _ = split_stack(stack)
+        if name == self.beneath:
+            return None
         if name != self.stack_name:
             if self.policy.stack and split_stack(self.policy.stack)[0] == self.stack_name:
                 return Failure(need, f"--stack {self.policy.stack} was asked for", self._charge("stack"))
@@ -155,7 +165,9 @@ class Ground:
             return Failure(
                 need, f"the stack of {names} is {self.stack_name or 'none'}" if self.devices else names, self._each_device()
             )
-        if candidate.module == "torch" and self.policy.stack and not stack_fits(self.policy.stack, stack):
+        # frameworks without torch are built for a major release of their stack
+        wanted = self.policy.stack if candidate.module == "torch" or self.beneath else self.policy.stack.partition(".")[0]
+        if wanted and leads(candidate) and not stack_fits(wanted, stack):
             return Failure(need, f"--stack {self.policy.stack} was asked for", self._charge("stack"))
         return None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
 from accel_env.solve.field import Entry, Field, Slot, labelled
 from accel_env.solve.ground import Ground
-from accel_env.solve.problem import distinct, items_of, pythons_of
+from accel_env.solve.problem import distinct, items_of, normalise, pythons_of
 from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Verdict
 from accel_env.solve.versions import allows, best_tag, parse, split_stack, tag_fits
 
@@ -21,7 +21,7 @@ def prune(problem: Problem, matrix: Matrix) -> Field:
     items = items_of(problem)
     ranges = tuple(1 << (len(items) + 1 + n) for n in range(len(problem.asks)))
     source = 1 << (len(items) + len(ranges) + 1)
-    ground = Ground(matrix, problem.host, distinct(problem.devices), problem.policy, items, source)
+    ground = Ground(matrix, problem.host, distinct(problem.devices), problem.policy, items, source, {a.name for a in problem.asks})
     tried = pythons_of(problem, matrix)
     fixed = any(item.key == "python" for item in items)
     others = tuple(p.version for p in matrix.pythons() if p.version not in tried and not p.version.endswith("t")) if fixed else ()
@@ -61,7 +61,7 @@ def _reached(result: Field, slot: Slot) -> list[str]:
             if id(need) in seen:
                 continue
             seen.add(id(need))
-            if need.subject is Subject.TORCH:
+            if need.subject is Subject.TORCH and need.when == "always":
                 found["torch"] = None
             elif need.subject is Subject.PACKAGE and need.when == "always" and need.name in modules:
                 found[modules[need.name]] = None
@@ -119,10 +119,21 @@ def stack_preference(ground: Ground, stack: str) -> tuple[int, float, float]:
 
 
 def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
-    """True when a candidate is what an ask means; the ask for an import name takes any distribution that owns it."""
+    """True when a candidate is what an ask means; the ask for an import name takes any distribution that owns it.
+
+    An extra that makes a build (`jax[cuda12]`), or the build's own label, asks for that build; any other goes along to the lock.
+    """
     if candidate.name != ask.name and matrix.modules().get(ask.name) != ask.name:
         return False
+    if ask.extras and not _extras_fit(ask, candidate, matrix):
+        return False
     return allows(ask.specifier, labelled(ask.specifier, candidate.version, candidate.build))
+
+
+def _extras_fit(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
+    wanted = {normalise(extra) for extra in ask.extras}
+    makers = {word for c in matrix.candidates(candidate.name, candidate.platform) if c.extras for word in (*c.extras, c.build)}
+    return wanted & makers <= {*candidate.extras, candidate.build}
 
 
 class _Pythons:

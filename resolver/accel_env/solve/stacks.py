@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from accel_env.model import Device, Host, Policy
+from accel_env.model import Candidate, Device, Host, Policy, Subject
 from accel_env.solve.versions import split_stack
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
+    from accel_env.matrix.types import Stack
 
 
 def comes_in_images(matrix: Matrix, host: Host, stack: str) -> bool:
@@ -27,3 +28,17 @@ def active_stack(matrix: Matrix, devices: Sequence[Device], policy: Policy) -> s
         if stack.vendor == devices[0].vendor:
             return name
     return devices[0].vendor
+
+
+def beneath(stack: Stack | None, asked: Collection[str]) -> str:
+    """The stack whose builds of torch serve this one's devices under a plugin that is among the asks; empty where none does."""
+    over = stack.over if stack else None
+    return over.stack if over and not set(over.beneath).isdisjoint(asked) else ""
+
+
+def leads(candidate: Candidate) -> bool:
+    """True for a build that says by itself which release of the stack is in use: torch, or a framework that needs no torch."""
+    if candidate.module == "torch":
+        return True
+    own = bool(split_stack(candidate.stack)[1])
+    return own and not any(need.subject is Subject.TORCH and need.when == "always" for need in candidate.needs)
