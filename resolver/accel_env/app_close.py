@@ -84,7 +84,8 @@ def _smaller(problem: Problem, refusal: ClosureError | NoSolution) -> Problem | 
 
     from accel_env.solve.bundles import without
 
-    lines = (refusal.message, *refusal.context)
+    # the message of a refused closure lists every pick: what it rests on is in the closure's own words
+    lines = (*refusal.context, *([refusal.message] if isinstance(refusal, NoSolution) else []))
     words = set(re.findall(r"[a-z0-9]+(?:[-_.]+[a-z0-9]+)*", " ".join(lines).lower()))
     named = [name for name in problem.optional if name in {re.sub(r"[-_.]+", "-", word) for word in words}]
     if refusal.reference not in ("closure-refused", "no-combination") or not named:

@@ -67,6 +67,10 @@ TRIPS = [
     ("artifact-idle", "note", "artifacts/assets.json", "ext-1.0+", "ext-3.0+", "1 files of ext fit no build, such as ext-3.0"),
     ("community-default", "note", "packages/numpy.yaml", "grade: vendor", "grade: community",
      "numpy 2.1.0 is a first choice and rests on `packages/numpy:metadata`"),
+    ("bundle-stack", "error", "bundles.yaml", "stacks: [zz-20]", "stacks: [zz-2]", "accel-zz[all] is for `zz-2`, which no stack is"),
+    ("bundle-stack", "error", "bundles.yaml", "stacks: [cpu, zz]", "stacks: [cpu, zzz]", "other is for `zzz`"),
+    ("bundle-order", "error", "bundles.yaml", ", stacks: [zz-20]", "", "accel is never reached"),
+    ("bundle-twice", "error", "bundles.yaml", "- torch\n", "- torch\n    - Torch>=9\n", "torch stands there twice"),
 ]
 
 

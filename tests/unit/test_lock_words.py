@@ -40,6 +40,13 @@ def test_the_words_lead_to_the_same_answer(matrix: Matrix, name: str) -> None:
     assert (again.picks, again.stack, again.python, again.image) == (first.picks, first.stack, first.python, first.image)
 
 
+def test_a_bundle_is_written_as_what_it_came_to(matrix: Matrix) -> None:
+    first = answer_of(app.problem_of(app.Request(asks=("@finetune", "torch<2.12"), host="t4-r580"), matrix)[0], matrix)
+    assert isinstance(first, Solution)
+    words = shlex.split(words_of(first))
+    assert words[1:4] == ["torch", "bitsandbytes", "transformers"] and "torch<2.12" in words and "flash-attn" not in words
+
+
 def test_what_the_closure_added_was_not_asked_for() -> None:
     asks = (Ask("peft", "", text="peft>=0.1; python_version>'3'"), Ask("torch", "", text="torch", origin=NEEDED))
     found = solution(candidate("torch", "2.14.1", "cpu"), asks=asks, stack="cpu")

@@ -33,7 +33,6 @@ def words_of(solution: Solution) -> str:
         ("--glibc", host.libc if problem.policy.target == "venv" else ""),
         ("--prefer", "" if problem.policy.prefer == "default" else problem.policy.prefer),
     ]
-    asks = [f"@{name}" for name in problem.bundles]
-    members = tuple(asks)
-    asks += [requirement(ask) for ask in problem.asks if ask.origin not in (NEEDED, TAKEN, *members)]
+    # of a bundle its members: what was left out of it here stays out, whatever the words about the machine leave away
+    asks = list(dict.fromkeys(requirement(ask) for ask in problem.asks if ask.origin not in (NEEDED, TAKEN)))
     return shlex.join(["lock", *asks, *(word for option, value in options if value for word in (option, value))])

@@ -11,7 +11,8 @@ def parse_bundles(row: Row) -> dict[str, Bundle]:
     behind = row.whole("behind") or 0
     found: dict[str, Bundle] = {}
     for name, item in row.keyed("bundles").items():
-        row.check_name(name, checks.distribution)
+        if wrong := checks.distribution(name):
+            item.fault("", wrong)
         members = tuple(_member(one, behind) for one in item.rows("members", required=True, word="ask"))
         if not members:
             item.fault("members", "a bundle has members")
