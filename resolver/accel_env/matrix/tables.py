@@ -20,6 +20,7 @@ from accel_env.matrix.types import (
     Index,
     KindRule,
     KnownConflict,
+    Over,
     PythonRelease,
     Stack,
     StackRelease,
@@ -70,6 +71,7 @@ def parse_stack(row: Row) -> Stack:
         kind_rules=tuple(_kind_rule(item) for item in row.rows("kind_rules")),
         inbox=_inbox(row.maybe("inbox")),
         answer=_answer(row.maybe("answer")),
+        over=_over(row.maybe("over")),
     )
     if run:
         run.close()
@@ -143,6 +145,14 @@ def _answer(row: Row | None) -> Answer | None:
     return found
 
 
+def _over(row: Row | None) -> Over | None:
+    if row is None:
+        return None
+    found = Over(row.text("stack"), row.texts("beneath", required=True, check=checks.distribution), row.fact())
+    row.close()
+    return found
+
+
 def _stack_release(row: Row) -> StackRelease:
     floors: dict[str, DriverFloor] = {}
     driver = row.maybe("driver")
@@ -198,7 +208,7 @@ def parse_images(row: Row) -> tuple[Image, ...]:
             ref=item.text("ref"), digest=item.optional("digest", checks.image_digest), digests=digests,
             python=item.optional("python", checks.python), libc=item.optional("libc", checks.version),
             libstdcxx=item.optional("libstdcxx", checks.version), stack=item.optional("stack"), torch=item.optional("torch"),
-            os=item.optional("os"), default=item.flag("default"), fact=item.fact(),
+            os=item.optional("os"), default=item.flag("default"), fact=item.fact(), archs=item.texts("archs", check=checks.arch),
         ))
         item.close()
     return tuple(found)
