@@ -23,6 +23,8 @@ from accel_env.errors import BuildError, VerifyError
 
 pytestmark = [
     pytest.mark.docker,
+    # One worker: the tests count images and containers, and an engine has one store.
+    pytest.mark.xdist_group("engine"),
     # The engine's SDK forgets its socket when the first answer does not come; a later test would be blamed for it.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

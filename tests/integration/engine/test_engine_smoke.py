@@ -16,10 +16,15 @@ from accel_env.app_build import BuildWords
 from accel_env.app_scene import SmokeWords
 from accel_env.app_smoke import smoke
 from accel_env.build.docker import DockerEngine
+from accel_env.build.engine import RunRequest
 from accel_env.errors import UsageError, VerifyError
+from accel_env.render import RenderOptions
+from accel_env.smoke.checks import program
 
 pytestmark = [
     pytest.mark.docker,
+    # One worker: the tests count images and containers, and an engine has one store.
+    pytest.mark.xdist_group("engine"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 PICK = {"version": "1.0", "build": "any", "index": "pypi", "tag": "py3"}
@@ -56,6 +61,24 @@ def test_the_image_of_a_folder_is_smoked(engine: DockerEngine, rendered: Fill) -
     found = verdicts(answer)
     assert (answer["status"], found["python"], found["packages as planned"]) == ("fail", "fail", "fail")
     assert not subprocess.run(["docker", "ps", "--all", "--quiet"], check=True, capture_output=True, text=True).stdout
+
+
+def test_an_image_with_the_checks_needs_nothing_else(
+    engine: DockerEngine, rendered: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = RenderOptions(programs={"checks.py": program()}, labels={"accel-env.checks": "/opt/accel-env/checks.py"})
+    folder = planned(rendered("own", options))
+    # As a checkout under a strict umask leaves it; the image's user must be able to read it all the same.
+    (folder / "checks.py").chmod(0o600)
+    app_build.build(BuildWords(str(folder), network="host", secrets=secrets(folder)))
+    monkeypatch.setattr("accel_env.smoke.local.prepared", lambda _: pytest.fail("the checks were brought along"))
+    answer = smoke(SmokeWords(str(folder)), lambda _: None)
+    assert (answer["status"], answer["kind"]) == ("pass", "image"), answer
+    whole = engine.run(
+        RunRequest(answer["image"], ("/opt/accel-env/checks.py", "--levels", "static"), ("--cap-drop", "ALL"), read_only=True,
+                   entrypoint="python3")
+    )  # fmt: skip
+    assert whole.status == 0, whole.stderr
 
 
 def test_an_image_without_python_gives_no_report(engine: DockerEngine, tmp_path: Path) -> None:

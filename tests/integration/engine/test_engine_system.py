@@ -19,7 +19,7 @@ from accel_env.errors import BuildError
 from accel_env.render import RenderOptions
 from accel_env.render.source import Devel
 
-pytestmark = [pytest.mark.docker, pytest.mark.network]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.xdist_group("engine")]
 PACKAGES = ("g++", "gcc", "libc6-dev")
 # A build backend in a few lines: it compiles a library, and tells how it was told to. No package of the index is needed for it.
 BACKEND = """
