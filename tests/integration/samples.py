@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from accel_env.lock.rules import Exact, Forbid, OneMajor, OsFloor, Rules, StandsFor, Stub, UserSpace
+from accel_env.matrix.codec import Parts, split
 from accel_env.matrix.types import Absent, Artifact, Index, KnownConflict, PackageInfo
 from accel_env.model import Ask, Candidate, Fact, Host, Image, Lock, LockedFile, Need, Pick, Policy, Problem, Solution, Subject
 
@@ -85,6 +86,7 @@ class Tables:
     artifacts: dict[str, dict[str, Artifact]] = field(default_factory=dict)
     modules_: dict[str, str] = field(default_factory=dict)
     builds: dict[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    parts_: dict[int, Parts] = field(default_factory=dict)
     absent: dict[str, tuple[Absent, ...]] = field(default_factory=dict)
     conflicts_: tuple[KnownConflict, ...] = ()
     version: str = "2026.11.30"
@@ -118,6 +120,10 @@ class Tables:
     def candidates(self, name: str, platform: str) -> tuple[Candidate, ...]:
         """See Matrix."""
         return tuple(build for build in self.builds.get(name, ()) if build.platform == platform)
+
+    def parts(self, candidate: Candidate) -> Parts:
+        """See Matrix."""
+        return self.parts_.setdefault(id(candidate.needs), split(candidate.needs))
 
     def package(self, name: str) -> PackageInfo:
         """See Matrix."""

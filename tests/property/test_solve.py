@@ -11,12 +11,13 @@ from accel_env.matrix.load import Matrix, open_matrix
 from accel_env.matrix.markers import marker_holds
 from accel_env.model import Conflict, Policy, Problem, Solution, Subject
 from accel_env.solve.core import minimal_core
-from accel_env.solve.field import Field, satisfies
+from accel_env.solve.field import Field
 from accel_env.solve.finish import answer
 from accel_env.solve.plan import plan
 from accel_env.solve.problem import parse_ask, state
 from accel_env.solve.prune import prune
 from accel_env.solve.search import feasible
+from accel_env.solve.slot import satisfies
 from accel_env.solve.versions import tag_fits
 
 MATRIX = open_matrix()

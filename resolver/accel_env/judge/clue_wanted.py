@@ -15,8 +15,8 @@ from accel_env.judge.live import choose, live, package_fix, runs
 from accel_env.judge.pairs import broken_needs
 from accel_env.judge.types import Clue, Finding, Fix, Installed
 from accel_env.model import Candidate, Subject
-from accel_env.solve.field import satisfies
 from accel_env.solve.problem import normalise
+from accel_env.solve.slot import satisfies
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import allows, parse, split_stack, valid_specifier
 

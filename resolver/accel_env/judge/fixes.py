@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from accel_env.judge.live import Keep, choose, live, package_fix, runs
 from accel_env.judge.types import Fix
 from accel_env.model import Candidate, Subject
-from accel_env.solve.field import satisfies
+from accel_env.solve.slot import satisfies
 from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.types import Fix
 from accel_env.model import Candidate, Need, Subject
-from accel_env.solve.field import satisfies
+from accel_env.solve.slot import satisfies
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import parse, split_stack
 

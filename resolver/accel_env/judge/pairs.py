@@ -13,7 +13,7 @@ from accel_env.judge.fixes import fitting_fixes, keep_torch_of, unique
 from accel_env.judge.types import Finding, Fix, Installed
 from accel_env.model import Candidate, Need, Subject
 from accel_env.solve.explain import need_text
-from accel_env.solve.field import satisfies
+from accel_env.solve.slot import satisfies
 from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:

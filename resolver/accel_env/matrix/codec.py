@@ -9,6 +9,7 @@ from sys import intern
 
 from accel_env.model import Candidate, Need, Subject
 
+Parts = tuple[tuple[Need, ...], tuple[Need, ...]]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
@@ -40,18 +41,32 @@ def build_all(maker: Callable[..., T], rows: Flat) -> tuple[T, ...]:
 
 
 def pack_candidates(candidates: tuple[Candidate, ...]) -> Flat:
-    """(needs, requirement lists, rows); a row holds places in the first two."""
+    """(needs, parts, lists of needs, requirement lists, rows); a row holds places in the third and fourth.
+
+    A list of needs holds its places in the first, and in the second those of what the host decides and of what partners do.
+    """
     names = Candidate.__match_args__
     needs: dict[Need, int] = {}
+    parts: dict[Flat, int] = {}
+    wanted: dict[Flat, int] = {}
     lists: dict[tuple[str, ...], int] = {}
     rows: list[Flat] = []
     for item in candidates:
-        parts: dict[str, object] = {name: _plain(getattr(item, name)) for name in names if name not in ("needs", "requires")}
-        parts["needs"] = tuple(needs.setdefault(need, len(needs)) for need in item.needs)
-        parts["requires"] = lists.setdefault(item.requires, len(lists))
-        rows.append(tuple(parts[name] for name in names))
+        fields: dict[str, object] = {name: _plain(getattr(item, name)) for name in names if name not in ("needs", "requires")}
+        both = (tuple(needs.setdefault(need, len(needs)) for need in part) for part in split(item.needs))
+        ground, partners = (parts.setdefault(part, len(parts)) for part in both)
+        whole = (tuple(needs[need] for need in item.needs), ground, partners)
+        fields["needs"] = wanted.setdefault(whole, len(wanted))
+        fields["requires"] = lists.setdefault(item.requires, len(lists))
+        rows.append(tuple(fields[name] for name in names))
     known: dict[Flat, Flat] = {}
-    return _share((tuple(map(flatten, needs)), tuple(map(_plain, lists)), tuple(rows)), known)
+    return _share((tuple(map(flatten, needs)), tuple(parts), tuple(wanted), tuple(map(_plain, lists)), tuple(rows)), known)
+
+
+def split(needs: tuple[Need, ...]) -> Parts:
+    """(what the host decides, what other picks decide); what nobody has published is missing whoever the partner is."""
+    partners = tuple(n for n in needs if n.subject in (Subject.TORCH, Subject.PACKAGE) and not n.unknown)
+    return tuple(n for n in needs if n.unknown or n.subject not in (Subject.TORCH, Subject.PACKAGE)), partners
 
 
 def _share(value: Flat, known: dict[Flat, Flat]) -> Flat:
@@ -60,14 +75,18 @@ def _share(value: Flat, known: dict[Flat, Flat]) -> Flat:
     return known.setdefault(shared, shared)
 
 
-def unpack_candidates(section: Flat) -> tuple[Candidate, ...]:
-    """The candidates that `pack_candidates` stored."""
-    flat_needs, lists, rows = section
+def unpack_candidates(section: Flat) -> tuple[tuple[Candidate, ...], dict[int, Parts]]:
+    """The candidates that `pack_candidates` stored, and by identity of their lists of needs the two parts of each.
+
+    Equal lists and equal parts are one object.
+    """
+    flat_needs, flat_parts, wanted, lists, rows = section
     subjects = {subject.value: subject for subject in Subject}
     needs = [Need(subjects[subject], *rest) for subject, *rest in flat_needs]
+    parts = [tuple([needs[place] for place in part]) for part in flat_parts]
+    whole = [tuple([needs[place] for place in places]) for places, _, _ in wanted]
     first, second = Candidate.__match_args__.index("needs"), Candidate.__match_args__.index("requires")
     make: Callable[..., Candidate] = Candidate
-    return tuple(
-        make(*row[:first], tuple([needs[place] for place in row[first]]), lists[row[second]], *row[second + 1:])
-        for row in rows
-    )
+    candidates = tuple(make(*row[:first], whole[row[first]], lists[row[second]], *row[second + 1:]) for row in rows)
+    both = {id(item): (parts[ground], parts[partners]) for item, (_, ground, partners) in zip(whole, wanted, strict=True)}
+    return candidates, both

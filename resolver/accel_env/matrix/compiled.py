@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 Stamp = tuple[str, int, int]
-_MAGIC = b"accel-env matrix 5\n"
+_MAGIC = b"accel-env matrix 6\n"
 _HEADER = len(_MAGIC) + 8
 # Compiled matrices that stay in the cache: branches and overlays take turns.
 _KEEP = 8

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from accel_env.errors import InputError
 from accel_env.matrix import codec, compiled, store
@@ -37,7 +37,9 @@ from accel_env.model import Candidate, Fact, Image
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 
 def open_matrix(root: Path | None = None, overlays: tuple[Path, ...] = ()) -> Matrix:
@@ -69,6 +71,7 @@ class Matrix:
     def __init__(self, root: str, overlays: tuple[str, ...], sections: compiled.Sections) -> None:
         self._root, self._overlays, self._sections = root, overlays, sections
         self._kept: dict[str, Any] = {}
+        self._parts: dict[int, codec.Parts] = {}
         self.version, self.digest = self._section("head")
 
     @property
@@ -87,7 +90,7 @@ class Matrix:
 
     def modules(self) -> Mapping[str, str]:
         """Distribution name -> the import name that it owns."""
-        return {name: info[0] for name, info in self._packages().items()}
+        return self._made("modules", lambda: {name: info[0] for name, info in self._packages().items()})
 
     def package(self, name: str) -> PackageInfo:
         """What is said about a package as a whole; InputError where the matrix does not model it."""
@@ -107,16 +110,21 @@ class Matrix:
         key = f"candidates/{name}/{platform}"
         if key not in self._kept:
             section = self._read(key)
-            self._kept[key] = codec.unpack_candidates(section) if section else ()
+            self._kept[key], both = codec.unpack_candidates(section) if section else ((), {})
+            self._parts.update(both)
         found: tuple[Candidate, ...] = self._kept[key]
         return found
 
+    def parts(self, candidate: Candidate) -> codec.Parts:
+        """The needs of one of `candidates` in two parts: what the host decides, and what other picks decide.
+
+        Equal parts are one object: what is worked out for one holds for all builds that share it.
+        """
+        return self._parts[id(candidate.needs)]
+
     def stacks(self) -> Mapping[str, Stack]:
         """Name -> stack."""
-        if "stacks" not in self._kept:
-            self._kept["stacks"] = {row[0]: _stack(row) for row in self._read("stacks")}
-        found: Mapping[str, Stack] = self._kept["stacks"]
-        return found
+        return self._made("stacks built", lambda: {row[0]: _stack(row) for row in self._read("stacks")})
 
     def stack_release(self, text: str) -> StackRelease | None:
         """The release that `cuda-12.6` names; None for a bare name or an unknown one."""
@@ -130,15 +138,15 @@ class Matrix:
 
     def pythons(self) -> tuple[PythonRelease, ...]:
         """The Pythons in order of preference."""
-        return codec.build_all(PythonRelease, self._section("pythons"))
+        return self._made("pythons built", lambda: codec.build_all(PythonRelease, self._section("pythons")))
 
     def images(self) -> tuple[Image, ...]:
         """Base, builder and vendor images."""
-        return codec.build_all(Image, self._section("images"))
+        return self._made("images built", lambda: codec.build_all(Image, self._section("images")))
 
     def indexes(self) -> Mapping[str, Index]:
         """Name -> index."""
-        return {row[0]: Index(*row) for row in self._section("indexes")}
+        return self._made("indexes built", lambda: {row[0]: Index(*row) for row in self._section("indexes")})
 
     def index_url(self, index: str) -> str:
         """The URL of a build's index (`pytorch:cu126`); `pypi` and `image` stay what they are. InputError where unknown."""
@@ -153,7 +161,7 @@ class Matrix:
 
     def conflicts(self) -> tuple[KnownConflict, ...]:
         """Pairs that must not be together though no metadata says so."""
-        return codec.build_all(KnownConflict, self._section("conflicts"))
+        return self._made("conflicts built", lambda: codec.build_all(KnownConflict, self._section("conflicts")))
 
     def profiles(self) -> Mapping[str, Profile]:
         """Name -> named host."""
@@ -193,6 +201,13 @@ class Matrix:
     def artifact_indexes(self) -> tuple[str, ...]:
         """The indexes with known files."""
         found: tuple[str, ...] = self._section("artifacts")
+        return found
+
+    def _made(self, key: str, make: Callable[[], T]) -> T:
+        """A value that is built once: callers must not change it."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: T = self._kept[key]
         return found
 
     def _packages(self) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need, Subject
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, failure_text, forward_compat, need_text, stack_answer, stand_ins
-from accel_env.solve.field import Entry, Field, Link
+from accel_env.solve.field import Field, Link
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import cost, relaxations
+from accel_env.solve.slot import Entry
 from accel_env.solve.verdict import SOURCE_RANK, Failure, Item
 from accel_env.solve.versions import parse, split_stack
 

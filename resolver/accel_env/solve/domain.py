@@ -31,12 +31,11 @@ class Domain:
         tried = tried_pythons(field, active) if python is None else 1 << python
         live = {}
         for module, slot in field.slots.items():
-            mask = 0
-            for index, entry in enumerate(slot.entries):
+            live[module] = 0
+            for mask, entry in slot.alike:
                 fits = entry.pythons & (entry.hashed if hashed else -1) & tried
                 if fits and entry.rank <= rank and not (entry.charges and entry.out(active)):
-                    mask |= 1 << index
-            live[module] = mask
+                    live[module] |= mask
         order = {id(ask): n for n, ask in enumerate(field.problem.asks)}
         on = {item.index for item in field.items if item.kind == "ask" and item.bit & active}
         required = frozenset(module for ask, module in field.asked if order[id(ask)] in on)
@@ -75,13 +74,12 @@ class Domain:
         count: dict[str, int] = {}
         must: dict[str, int] = {}
         kept = total = 0
-        for group, links in field.groups(module, self.python or 0, live[module]):
-            mine = group & live[module]
-            if not mine or any(not live[t] & mask and (always or t in self.required) for t, mask, always, _ in links):
+        for group in field.groups(module, self.python or 0, live[module]):
+            if any(not live[t] & mask and (always or t in self.required) for t, mask, always, _ in group.links):
                 continue
-            kept |= mine
+            kept |= group.mask & live[module]
             total += 1
-            for target, mask, always in _joined(links):
+            for target, mask, always in group.joined:
                 union[target] = union.get(target, 0) | mask
                 count[target] = count.get(target, 0) + 1
                 must[target] = must.get(target, 0) + always
@@ -95,16 +93,6 @@ class Domain:
                 self.required.add(target)
                 changed = True
         return changed
-
-
-def _joined(links: tuple[tuple[str, int, bool, object], ...]) -> list[tuple[str, int, bool]]:
-    if len({link[0] for link in links}) == len(links):
-        return [(target, mask, always) for target, mask, always, _ in links]
-    merged: dict[str, tuple[int, bool]] = {}
-    for target, mask, always, _ in links:
-        before = merged.get(target)
-        merged[target] = (before[0] & mask, before[1] or always) if before else (mask, always)
-    return [(target, mask, always) for target, (mask, always) in merged.items()]
 
 
 def tried_pythons(field: Field, active: int) -> int:

@@ -1,113 +1,31 @@
-"""The field of a problem: its slots of judged candidates, the ledger, and what candidates demand of each other.
-
-Candidates of one import name share a *slot*. Sets of candidates are bit masks over a slot's list, so that the question
-"which torch builds satisfy this need" is one integer, worked out once for each distinct need.
-"""
+"""The field of a problem: its slots of judged candidates, the ledger, and what candidates demand of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from accel_env.matrix.markers import marker_holds
 from accel_env.model import Ask, Candidate, Need, Problem, Rejection, Subject
 from accel_env.solve.ground import Ground
-from accel_env.solve.verdict import ALWAYS, Item, Verdict
+from accel_env.solve.slot import Lookup, Slot
+from accel_env.solve.verdict import ALWAYS, Item
 from accel_env.solve.versions import allows
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A candidate with its verdict. `charges`: what keeps it out; `pythons`, `hashed`: masks over `Field.pythons`."""
-
-    candidate: Candidate
-    verdict: Verdict
-    charges: tuple[int, ...]
-    pythons: int
-    hashed: int
-    rank: int
-
-    def out(self, active: int) -> bool:
-        """True when the items of `active` rule the candidate out."""
-        return any(charge & active == charge for charge in self.charges)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """All candidates of one import name, best first."""
-
-    module: str
-    entries: tuple[Entry, ...]
-
-    @property
-    def everything(self) -> int:
-        """The mask of all candidates."""
-        return (1 << len(self.entries)) - 1
-
-
-class Lookup:
-    """Masks of one slot's candidates by what needs ask about, so that a need is a few unions instead of a pass over the slot."""
-
-    def __init__(self, slot: Slot) -> None:
-        self.everything = slot.everything
-        self.versions: dict[tuple[str, str, str], int] = {}
-        self.builds: dict[str, int] = {}
-        self.provided: dict[str, dict[str, int]] = {}
-        for index, entry in enumerate(slot.entries):
-            candidate, bit = entry.candidate, 1 << index
-            key = (candidate.name, candidate.version, candidate.build)
-            self.versions[key] = self.versions.get(key, 0) | bit
-            self.builds[candidate.build] = self.builds.get(candidate.build, 0) | bit
-            for name, value in candidate.provides:
-                values = self.provided.setdefault(name, {})
-                values[value] = values.get(value, 0) | bit
-
-    def mask(self, need: Need) -> int:
-        """The candidates that meet a need on torch or on a package; the same answer as `satisfies`, for a whole slot."""
-        name = "torch" if need.subject is Subject.TORCH else need.name
-        named = fitting = 0
-        for (owner, version, build), bits in self.versions.items():
-            if owner == name:
-                named |= bits
-                fitting |= bits if allows(need.allows, labelled(need.allows, version, build)) else 0
-        if need.subject is Subject.TORCH and need.values:
-            fitting &= _union(self.builds.get(build, 0) for build in need.values)
-        for key, wanted in need.abi:
-            fitting &= _union(bits for value, bits in self.provided.get(key, {}).items() if _abi(value, wanted))
-        return self._by_presence(need.when, named, fitting)
-
-    def _by_presence(self, when: str, named: int, fitting: int) -> int:
-        if when == "absent":
-            return self.everything & ~fitting
-        return fitting if when == "always" else fitting | self.everything & ~named
-
-
-def _union(masks: Iterable[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total
-
-
 Link = tuple[str, int, bool, Need]
 
 
-class Groups:
-    """Candidates of one slot that demand the same: `rows` is links' identities -> (mask, links); `known`: all masks together."""
+class Group(NamedTuple):
+    """Candidates of one slot that demand the same. `joined`: per slot (mask, must be there) of all links on it together."""
 
-    def __init__(self) -> None:
-        self.known = 0
-        self.rows: dict[tuple[int, ...], tuple[int, tuple[Link, ...]]] = {}
-
-    def add(self, bit: int, links: tuple[Link, ...]) -> None:
-        """Put a candidate with its kin."""
-        same = tuple([id(link) for link in links])
-        self.known |= bit
-        self.rows[same] = (self.rows[same][0] | bit if same in self.rows else bit, links)
+    mask: int
+    links: tuple[Link, ...]
+    joined: tuple[tuple[str, int, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +52,8 @@ class Field:
     lookups: dict[str, Lookup] = field(default_factory=dict)
     masks: dict[tuple[int, str], int] = field(default_factory=dict)
     links: dict[tuple[int, int], Link | None] = field(default_factory=dict)
-    grouped: dict[tuple[str, int], Groups] = field(default_factory=dict)
+    linked: dict[tuple[int, str, str, int], tuple[Link, ...]] = field(default_factory=dict)
+    grouped: dict[tuple[str, int], dict[int, Group]] = field(default_factory=dict)
     bans: dict[tuple[str, str], tuple[Need, ...]] = field(default_factory=dict)
 
     @property
@@ -170,37 +89,39 @@ class Field:
             self.masks[key] = self.lookups[module].mask(need)
         return self.masks[key]
 
-    def groups(self, module: str, python: int, live: int) -> Iterable[tuple[int, tuple[Link, ...]]]:
-        """At least the candidates of `live`, by what they demand of other slots: (mask of the candidates, their links)."""
-        key = (module, python)
-        if key not in self.grouped:
-            self.grouped[key] = Groups()
-        groups = self.grouped[key]
-        missing = live & ~groups.known
-        while missing:
-            low = missing & -missing
-            groups.add(low, self.links_of(module, low.bit_length() - 1, python))
-            missing ^= low
-        return groups.rows.values()
+    def groups(self, module: str, python: int, live: int) -> Iterator[Group]:
+        """The candidates of a slot by what they demand of other slots; groups without one of `live` are left out."""
+        known = self.grouped.setdefault((module, python), {})
+        for mask, place in self.slots[module].kin:
+            if not mask & live:
+                continue
+            if place not in known:
+                links = self.links_of(module, place, python)
+                known[place] = Group(mask, links, _joined(links))
+            yield known[place]
 
     def links_of(self, module: str, index: int, python: int) -> tuple[Link, ...]:
         """What candidate `index` demands of other slots under one Python: (slot, allowed mask, must be there, need)."""
-        candidate = self.slots[module].entries[index].candidate
-        needs = candidate.needs
-        if candidate.name in self.conflicted:
-            needs += self._banned_beside(candidate)
-        found = []
+        entry = self.slots[module].entries[index]
+        candidate = entry.candidate
+        banned = candidate.name in self.conflicted
+        same = (id(entry.partners), candidate.name, candidate.version if banned else "", python)
+        if same not in self.linked:
+            needs = entry.partners + (self._banned_beside(candidate) if banned else ())
+            self.linked[same] = tuple([link for link in self._links(needs, python) if link[0] != module])
+        return self.linked[same]
+
+    def _links(self, needs: tuple[Need, ...], python: int) -> Iterator[Link]:
         for need in needs:
             key = (id(need), python)
             if key not in self.links:
                 self.links[key] = self._link(need, self.pythons[python])
             link = self.links[key]
-            if link is not None and link[0] != module:
-                found.append(link)
-        return tuple(found)
+            if link is not None:
+                yield link
 
     def _link(self, need: Need, python: str) -> Link | None:
-        if need.unknown or need.soft:
+        if need.soft:
             return None
         if need.subject is Subject.TORCH:
             target = "torch"
@@ -225,28 +146,9 @@ class Field:
         return self.bans[key]
 
 
-def satisfies(candidate: Candidate, need: Need) -> bool:
-    """True when having `candidate` meets a need on torch or on a package."""
-    if need.subject is Subject.TORCH:
-        if not allows(need.allows, candidate.version) or (need.values and candidate.build not in need.values):
-            return False
-        provided = dict(candidate.provides)
-        return all(_abi(provided.get(key, ""), wanted) for key, wanted in need.abi)
-    named = candidate.name == need.name
-    version = labelled(need.allows, candidate.version, candidate.build)
-    if need.when == "absent":
-        return not (named and allows(need.allows, version))
-    if not named:
-        return need.when == "present"
-    return allows(need.allows, version)
-
-
-def labelled(spec: str, version: str, build: str) -> str:
-    """The version to hold against a specifier: with its label where the specifier names one."""
-    return f"{version}+{build}" if "+" in spec and build not in ("", "any") else version
-
-
-def _abi(have: str, wanted: str) -> bool:
-    if not have:
-        return False
-    return allows(wanted, have) if wanted[:1] in "<>=!~" else have == wanted
+def _joined(links: tuple[Link, ...]) -> tuple[tuple[str, int, bool], ...]:
+    merged: dict[str, tuple[int, bool]] = {}
+    for target, mask, always, _ in links:
+        before = merged.get(target)
+        merged[target] = (before[0] & mask, before[1] or always) if before else (mask, always)
+    return tuple([(target, mask, always) for target, (mask, always) in merged.items()])

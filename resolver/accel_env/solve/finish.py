@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from accel_env.model import Ask, Candidate, Conflict, Image, Pick, Solution, Warned
 from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
-from accel_env.solve.field import Entry, Field
+from accel_env.solve.field import Field
 from accel_env.solve.search import Found, search
+from accel_env.solve.slot import Entry
 from accel_env.solve.stacks import leads
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import best_tag, split_stack

@@ -73,8 +73,8 @@ class Ground:
     def _each_device(self) -> tuple[int, ...]:
         return tuple(self._bit(f"device:{n}") for n in range(len(self.devices))) or self._charge("none")
 
-    def judge(self, candidate: Candidate) -> Verdict:
-        """All static needs of a candidate against this host."""
+    def judge(self, candidate: Candidate, needs: tuple[Need, ...] | None = None) -> Verdict:
+        """All static needs of a candidate against this host. `needs`: the part of them that the host decides (`Matrix.parts`)."""
         foreign = self._stack(candidate)
         if foreign:
             return foreign
@@ -90,7 +90,7 @@ class Ground:
         if candidate.stack:
             hard += self._host_rules(candidate)
         jit = False
-        for need in candidate.needs:
+        for need in candidate.needs if needs is None else needs:
             if need.subject is Subject.ARCH:
                 failure, by_jit = self._arch_need(need, candidate)
                 jit = jit or by_jit

@@ -6,9 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
-from accel_env.solve.field import Entry, Field, Slot, labelled
+from accel_env.solve.field import Field
 from accel_env.solve.ground import Ground
 from accel_env.solve.problem import distinct, items_of, normalise, pythons_of
+from accel_env.solve.slot import Entry, Slot, labelled
+from accel_env.solve.stacks import leads
 from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Verdict
 from accel_env.solve.versions import allows, best_tag, parse, split_stack, tag_fits
 
@@ -55,56 +57,107 @@ def _reached(result: Field, slot: Slot) -> list[str]:
     found: dict[str, None] = {}
     seen: set[int] = set()
     for entry in slot.entries:
-        if ALWAYS in entry.charges:
+        if ALWAYS in entry.charges or id(entry.partners) in seen:
             continue
-        for need in entry.candidate.needs:
-            if id(need) in seen:
-                continue
-            seen.add(id(need))
+        seen.add(id(entry.partners))
+        for need in entry.partners:
             if need.subject is Subject.TORCH and need.when == "always":
                 found["torch"] = None
-            elif need.subject is Subject.PACKAGE and need.when == "always" and need.name in modules:
+            elif need.when == "always" and need.name in modules:
                 found[modules[need.name]] = None
     return list(found)
 
 
 def _slot(result: Field, module: str, names: list[str]) -> Slot:
-    problem, ground = result.problem, result.ground
-    places = {id(ask): n for n, ask in enumerate(problem.asks)}
-    bits = {item.index: item.bit for item in result.items if item.kind == "ask"}
-    asks = [(ask, bits[n] | result.ranges[n]) for ask, owner in result.asked if owner == module for n in [places[id(ask)]]]
-    # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
-    counts = module == "torch" or bool(asks)
-    pythons = _Pythons(result)
-    rows: list[Entry] = []
-    for name in sorted(names):
-        for candidate in result.matrix.candidates(name, problem.host.platform):
-            verdict = ground.judge(candidate)
-            runs, hashed, failure = pythons(candidate)
-            more = [failure] if failure else []
-            more += [_not_asked(ask, candidate, charge) for ask, charge in asks if not ask_fits(ask, candidate, result.matrix)]
-            if more:
-                verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
-            # an asked package with machine code beats one that must compile first; of torch the newest is wanted all the same
-            flawed = bool(verdict.soft) or (verdict.jit and module != "torch")
-            second = counts and flawed and candidate.rank < SOURCE_RANK
-            rows.append(Entry(candidate, verdict, verdict.charges, runs, hashed, candidate.rank + second))
+    judge = _Judge(result, module)
+    platform, parts = result.problem.host.platform, result.matrix.parts
+    rows = [judge(c, *parts(c)) for name in sorted(names) for c in result.matrix.candidates(name, platform)]
     order = sorted({row.candidate.version for row in rows}, key=parse, reverse=True)
     newest = {version: n for n, version in enumerate(order)}
-    rows.sort(key=lambda e: _preference(result, e, newest[e.candidate.version]))
-    return Slot(module, tuple(rows))
+    stacks = {stack: stack_preference(result.ground, stack) for stack in {row.candidate.stack for row in rows}}
+    # best first: newest version, then the best stack, then the surest build
+    rows.sort(
+        key=lambda e: (
+            newest[e.candidate.version],
+            stacks[e.candidate.stack],
+            e.rank,
+            e.candidate.index != "pypi",
+            e.candidate.build,
+            e.candidate.variant,
+        )
+    )
+    return Slot(module, tuple(rows), stacks, result.conflicted)
+
+
+class _Judge:
+    """Judges the candidates of one slot; those that differ in nothing that the host or an ask looks at, once."""
+
+    def __init__(self, result: Field, module: str) -> None:
+        problem = result.problem
+        places = {id(ask): n for n, ask in enumerate(problem.asks)}
+        bits = {item.index: item.bit for item in result.items if item.kind == "ask"}
+        self._matrix, self._ground = result.matrix, result.ground
+        self._asks = [
+            (ask, bits[n] | result.ranges[n]) for ask, owner in result.asked if owner == module for n in [places[id(ask)]]
+        ]
+        # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
+        self._counts = module == "torch" or bool(self._asks)
+        self._torch = module == "torch"
+        self._pythons = _Pythons(result)
+        self._labels = any("+" in ask.specifier or ask.extras for ask, _ in self._asks)
+        self._leads: dict[tuple[int, str], bool] = {}
+        self._misses: dict[tuple[str, str, str], int] = {}
+        self._known: dict[tuple[object, ...], tuple[Verdict, tuple[int, ...], int, int, int]] = {}
+
+    def __call__(self, candidate: Candidate, ground: tuple[Need, ...], partners: tuple[Need, ...]) -> Entry:
+        image = candidate.index == "image"
+        missed = self._missed(candidate)
+        lead = (id(partners), candidate.stack)
+        if lead not in self._leads:
+            self._leads[lead] = leads(candidate)
+        key = (
+            id(ground),
+            missed,
+            self._leads[lead],
+            candidate.stack,
+            candidate.rank,
+            candidate.hashed,
+            candidate.fact,
+            image and candidate.version,
+        )
+        if key not in self._known:
+            self._known[key] = self._judged(candidate, ground, missed)
+        verdict, charges, runs, hashed, rank = self._known[key]
+        return Entry(candidate, verdict, charges, runs, hashed, rank, partners)
+
+    def _judged(
+        self, candidate: Candidate, ground: tuple[Need, ...], missed: int
+    ) -> tuple[Verdict, tuple[int, ...], int, int, int]:
+        verdict = self._ground.judge(candidate, ground)
+        runs, hashed, failure = self._pythons(candidate)
+        more = [failure] if failure else []
+        more += [_not_asked(ask, candidate, charge) for n, (ask, charge) in enumerate(self._asks) if missed >> n & 1]
+        if more:
+            verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
+        # an asked package with machine code beats one that must compile first; of torch the newest is wanted all the same
+        flawed = bool(verdict.soft) or (verdict.jit and not self._torch)
+        second = self._counts and flawed and candidate.rank < SOURCE_RANK
+        return verdict, verdict.charges, runs, hashed, candidate.rank + second
+
+    def _missed(self, candidate: Candidate) -> int:
+        """The asks that the candidate is not, as a mask."""
+        if not self._asks:
+            return 0
+        key = (candidate.name, candidate.version, candidate.build if self._labels else "")
+        if key not in self._misses:
+            fits = [ask_fits(ask, candidate, self._matrix) for ask, _ in self._asks]
+            self._misses[key] = sum(1 << n for n, fit in enumerate(fits) if not fit)
+        return self._misses[key]
 
 
 def _not_asked(ask: Ask, candidate: Candidate, charge: int) -> Failure:
     need = Need(Subject.PACKAGE, candidate.fact, allows=ask.specifier, name=ask.name)
     return Failure(need, f"{ask.text or ask.name} was asked for", (charge,))
-
-
-def _preference(result: Field, entry: Entry, age: int) -> tuple[object, ...]:
-    """Best first: newest version, then (for torch) the best stack, then the surest build."""
-    candidate = entry.candidate
-    stack = stack_preference(result.ground, candidate.stack)
-    return (age, *stack, entry.rank, candidate.index != "pypi", candidate.build, candidate.variant)
 
 
 def stack_preference(ground: Ground, stack: str) -> tuple[int, float, float]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from accel_env.solve.domain import Domain, bits, tried_pythons
 from accel_env.solve.field import Field
 from accel_env.solve.provider import resolve
-from accel_env.solve.prune import stack_preference
+from accel_env.solve.slot import Slot
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import minor
 
 LOCKABLE_WITHIN = 2
 Banned = frozenset[tuple[str, int]]
-Grouping = Callable[[Field, str, int], Iterator[int]]
+Grouping = Callable[[Slot, int], Iterator[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +136,7 @@ def _found(field: Field, chosen: dict[str, int], python: int, rank: int, hashed:
     key = [rank, chosen.get("torch", 0)]
     for module in dict.fromkeys(m for _, m in field.asked):
         if module in chosen:
-            key.append(
-                next(
-                    n
-                    for n, mask in enumerate(_by_version(field, module, field.slots[module].everything))
-                    if mask >> chosen[module] & 1
-                )
-            )
+            key.append(next(n for n, mask in enumerate(field.slots[module].by_version) if mask >> chosen[module] & 1))
     return Found(chosen, python, rank, hashed, (*key, python))
 
 
@@ -153,7 +147,7 @@ def _climb(field: Field, domain: Domain) -> tuple[dict[str, int], list[tuple[str
         return None
     pins: list[tuple[str, int]] = []
     for module, grouping in _terms(field, domain):
-        for mask in grouping(field, module, domain.live[module]):
+        for mask in grouping(field.slots[module], domain.live[module]):
             if chosen.get(module) is not None and mask >> chosen[module] & 1:
                 break
             tried = domain.restrict(module, mask)
@@ -179,24 +173,11 @@ def _terms(field: Field, domain: Domain) -> Iterator[tuple[str, Grouping]]:
             yield module, _by_version
 
 
-def _by_version(field: Field, module: str, live: int) -> Iterator[int]:
+def _by_version(slot: Slot, live: int) -> Iterator[int]:
     """Masks of the live candidates of one version each, newest first."""
-    yield from _groups(live, lambda i: field.slots[module].entries[i].candidate.version)
+    return (mask & live for mask in slot.by_version if mask & live)
 
 
-def _by_stack(field: Field, module: str, live: int) -> Iterator[int]:
+def _by_stack(slot: Slot, live: int) -> Iterator[int]:
     """Masks of the live candidates of one stack each, best first."""
-    entries = field.slots[module].entries
-    order = sorted(bits(live), key=lambda i: stack_preference(field.ground, entries[i].candidate.stack))
-    groups: dict[str, int] = {}
-    for index in order:
-        groups[entries[index].candidate.stack] = groups.get(entries[index].candidate.stack, 0) | 1 << index
-    yield from groups.values()
-
-
-def _groups(live: int, key: Callable[[int], str]) -> Iterator[int]:
-    groups: dict[str, int] = {}
-    for index in bits(live):
-        name = key(index)
-        groups[name] = groups.get(name, 0) | 1 << index
-    yield from groups.values()
+    return (mask & live for mask in slot.by_stack if mask & live)

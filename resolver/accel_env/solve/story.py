@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from accel_env.errors import UsageError
 from accel_env.model import Because, Conflict, Problem, Solution
 from accel_env.solve.explain import because, failure_text, need_text, stack_answer, stand_ins
-from accel_env.solve.field import Entry, Field
+from accel_env.solve.field import Field
 from accel_env.solve.finish import answer
 from accel_env.solve.problem import normalise, parse_ask
 from accel_env.solve.prune import prune
+from accel_env.solve.slot import Entry
 from accel_env.solve.versions import allows, valid_specifier
 
 if TYPE_CHECKING:

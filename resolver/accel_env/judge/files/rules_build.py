@@ -119,7 +119,7 @@ def _wheels(scope: Scope, found: Present, torch: Present | None) -> Iterator[Fix
     """Ready wheels of the package for the torch that is there."""
     if torch is None or not torch.candidates:
         return
-    from accel_env.solve.field import satisfies
+    from accel_env.solve.slot import satisfies
 
     rows = scope.matrix.candidates(found.name, scope.host.platform)
     for one in rows:
