@@ -39,7 +39,7 @@ def shown_plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ..
     arrives later must not make another image of it."""
     from accel_env.matrix.evidence import lift
 
-    return lift(plan_of(result, matrix, notes), matrix.root)
+    return lift(plan_of(result, matrix, notes), matrix)
 
 
 def plan_bytes(plan: Json) -> bytes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
 
 from accel_env.errors import InputError, UsageError, VerifyError
 from accel_env.matrix.evidence import keep, lift, read_evidence
+from accel_env.matrix.load import Matrix
 from accel_env.smoke.expect import expected, locked, read_plan
 from accel_env.smoke.report import failures, grade, junit, levels_to, parse
 
@@ -138,9 +139,21 @@ def kept(root: Path, level: str, device: dict[str, Any] | None = None, plan: dic
     return Path(keep(str(root), plan, report, device or {}, "2026-12-01"))
 
 
+def matrix_at(root: Path) -> Matrix:
+    """A matrix in a folder, in which no file was read."""
+
+    class Stub:
+        def inspected(self, _: str) -> dict[Any, Any]:
+            return {}
+
+    stub = Stub()
+    vars(stub)["root"] = str(root)
+    return cast("Matrix", stub)
+
+
 def lifted(root: Path, **changes: Any) -> dict[str, str]:
     plan = {**PLAN, **changes}
-    return {name: pick["evidence"] for name, pick in lift(plan, str(root))["picks"].items()}
+    return {name: pick["evidence"] for name, pick in lift(plan, matrix_at(root))["picks"].items()}
 
 
 def test_evidence_lifts_the_picks_of_the_same_plan(tmp_path: Path) -> None:
@@ -190,7 +203,7 @@ def test_the_best_evidence_counts_and_the_same_is_kept_once(tmp_path: Path) -> N
 
 def test_a_refusal_has_nothing_to_lift(tmp_path: Path) -> None:
     kept(tmp_path, "imported")
-    assert lift({"status": "conflict"}, str(tmp_path)) == {"status": "conflict"}
+    assert lift({"status": "conflict"}, matrix_at(tmp_path)) == {"status": "conflict"}
 
 
 @pytest.mark.parametrize(

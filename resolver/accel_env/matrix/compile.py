@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel_env.errors import InputError
 from accel_env.matrix import store, tables
+from accel_env.matrix.amend import Amender
 from accel_env.matrix.bundles import parse_bundles
 from accel_env.matrix.codec import flatten, pack_candidates
 from accel_env.matrix.devices import key_of
 from accel_env.matrix.expand import Expander
+from accel_env.matrix.inspected import Reading, parse_inspected
 from accel_env.matrix.packages import Package, parse_package
 from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row, dotted
@@ -45,6 +47,7 @@ class Model:
     profiles: dict[str, Profile] = field(default_factory=dict)
     bundles: dict[str, Bundle] = field(default_factory=dict)
     artifacts: dict[str, dict[str, Artifact]] = field(default_factory=dict)
+    readings: list[Reading] = field(default_factory=list)
     artifact_files: dict[str, str] = field(default_factory=dict)
     documents: dict[str, dict[str, object]] = field(default_factory=dict)
     raw: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -53,11 +56,16 @@ class Model:
         """The modelled distributions, sorted."""
         return tuple(sorted({package.name for package in self.packages}))
 
-    def candidates(self) -> Iterator[tuple[str, dict[str, tuple[Candidate, ...]]]]:
-        """(distribution, platform -> candidates)."""
+    def candidates(self, amender: Amender | None = None) -> Iterator[tuple[str, dict[str, tuple[Candidate, ...]]]]:
+        """(distribution, platform -> candidates); with an amender, with what was read out of their files."""
         expander = Expander(self.names(), self.artifacts)
         for name in self.names():
-            yield name, expander.candidates(package for package in self.packages if package.name == name)
+            spread = expander.candidates(package for package in self.packages if package.name == name)
+            yield name, amender.amend(spread) if amender else spread
+
+    def amender(self) -> Amender:
+        """What amends candidates by the readings."""
+        return Amender(self.readings, self.artifacts, self.facts)
 
 
 def fact_uses(value: object, path: str = "") -> Iterator[tuple[str, str]]:
@@ -125,6 +133,8 @@ def _refusal(faults: Faults, contents: Mapping[str, bytes], root: str) -> InputE
 def _read_file(model: Model, path: str, content: bytes, faults: Faults) -> None:
     folder, _, name = path.rpartition("/")
     kinds = {"torch": "package", "packages": "package", "stacks": "stack", "devices": "devices", "artifacts": "artifacts"}
+    if folder == "inspected":
+        kinds[folder] = "inspected" if name.endswith(".json") else stem_of(name)
     kind = kinds[folder] if folder else stem_of(name)
     before = len(faults.items)
     plain = store.parse_json(content, path, faults) if name.endswith(".json") else store.parse_yaml(content, path, faults)
@@ -132,7 +142,7 @@ def _read_file(model: Model, path: str, content: bytes, faults: Faults) -> None:
         return
     model.raw[path] = plain
     row = open_row(plain, faults, path, kind)
-    if kind != "artifacts":
+    if kind not in ("artifacts", "inspected"):
         model.facts.update(tables.parse_facts(row))
     reader = _READERS.get(kind)
     if reader:
@@ -184,6 +194,13 @@ def _read_artifacts(model: Model, row: Row) -> None:
     model.artifact_files[index] = row.file
 
 
+def _read_inspected(model: Model, row: Row) -> None:
+    package, readings = parse_inspected(row)
+    if row.file != f"inspected/{package}.json":
+        row.fault("package", f"readings of `{package}` belong into inspected/{package}.json")
+    model.readings.extend(readings)
+
+
 def _reader(parse: Callable[[Row], T], name: str) -> Callable[[Model, Row], None]:
     def read(model: Model, row: Row) -> None:
         setattr(model, name, parse(row))
@@ -194,7 +211,7 @@ def _reader(parse: Callable[[Row], T], name: str) -> Callable[[Model, Row], None
 
 _READERS: Mapping[str, Callable[[Model, Row], None]] = {
     "matrix": _read_matrix, "package": _read_package, "stack": _read_stack, "devices": _read_devices,
-    "artifacts": _read_artifacts, "images": _reader(tables.parse_images, "images"),
+    "artifacts": _read_artifacts, "inspected": _read_inspected, "images": _reader(tables.parse_images, "images"),
     "indexes": _reader(tables.parse_indexes, "indexes"), "python": _reader(tables.parse_pythons, "pythons"),
     "conflicts": _reader(tables.parse_conflicts, "conflicts"), "profiles": _reader(parse_profiles, "profiles"),
     "bundles": _reader(parse_bundles, "bundles"),
@@ -221,19 +238,25 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
         sections[f"documents/{name}"] = document
     for index, files in model.artifacts.items():
         sections[f"artifacts/{index}"] = {name: flatten(artifact) for name, artifact in files.items()}
-    by_file: dict[str, dict[str, Flat]] = {}
-    for full, fact in model.facts.items():
-        by_file.setdefault(full.rpartition(":")[0], {})[full] = flatten(fact)
-    sections["facts"] = tuple(sorted(by_file))
-    for stem, facts in by_file.items():
-        sections[f"facts/{stem}"] = facts
     platforms: dict[str, tuple[str, ...]] = {}
-    for name, spread in model.candidates():
+    amender = model.amender()
+    for name, spread in model.candidates(amender):
         platforms[name] = tuple(spread)
         for platform, candidates in spread.items():
             sections[f"candidates/{name}/{platform}"] = pack_candidates(candidates)
     sections["platforms"] = platforms
+    for name, tags in amender.tags.items():
+        sections[f"inspected/{name}"] = tags
+    sections.update(_fact_sections({**model.facts, **amender.facts}))
     return model.digest, sections
+
+
+def _fact_sections(facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """The facts by file, and the list of these files."""
+    by_file: dict[str, dict[str, Flat]] = {}
+    for full, fact in facts.items():
+        by_file.setdefault(full.rpartition(":")[0], {})[full] = flatten(fact)
+    return {"facts": tuple(sorted(by_file)), **{f"facts/{stem}": rows for stem, rows in by_file.items()}}
 
 
 def _package_info(model: Model, name: str) -> Flat:

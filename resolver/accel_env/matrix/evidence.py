@@ -1,17 +1,21 @@
-"""What was really run (`matrix/evidence/*.json`), and the grade that it gives to the picks of a plan.
+"""The grade of the picks of a plan: by what was read out of their files, and by what was really run (`matrix/evidence/*.json`).
 
-A file counts for a pick when build, Python, platform and torch are the same: an extension that loads into one torch proves
-nothing for another. `ran` holds for the architectures that it ran on; elsewhere the same file says `imported`.
+A pick is `inspected` where its own file was read (`matrix/inspected/`) and agrees with the matrix. A file of evidence counts for
+a pick when build, Python, platform and torch are the same: an extension that loads into one torch proves nothing for another.
+`ran` holds for the architectures that it ran on; elsewhere the same file says `imported`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import InputError
 from accel_env.model import EVIDENCE
+
+if TYPE_CHECKING:
+    from accel_env.matrix.load import Matrix
 
 Json = dict[str, Any]
 FOLDER, SCHEMA = "evidence", "accel-env/evidence/1"
@@ -21,15 +25,27 @@ _KEYS = frozenset(
 )
 
 
-def lift(plan: Json, root: str) -> Json:
+def lift(plan: Json, matrix: Matrix) -> Json:
     """The plan with the best evidence of each pick. InputError (3) for a file of evidence that breaks its format."""
     if not plan.get("picks"):
         return plan
-    found = read_evidence(root, str(plan["stack"]["name"]))
-    if not found:
-        return plan
-    picks = {name: {**pick, "evidence": _best(plan, name, pick, found)} for name, pick in plan["picks"].items()}
+    platform = f"{plan['host']['os']}_{plan['host']['arch']}"
+    read = {name: inspected(pick, name, platform, matrix) for name, pick in plan["picks"].items()}
+    picks = {name: {**pick, "evidence": EVIDENCE[1]} if read[name] else pick for name, pick in plan["picks"].items()}
+    found = read_evidence(matrix.root, str(plan["stack"]["name"]))
+    if found:
+        picks = {name: {**pick, "evidence": _best(plan, name, pick, found)} for name, pick in picks.items()}
     return {**plan, "picks": picks}
+
+
+def inspected(pick: Json, name: str, platform: str, matrix: Matrix) -> bool:
+    """Whether the very file of a pick, as a plan writes it, was read and agrees."""
+    for (version, build, variant, index, where), tags in matrix.inspected(name).items():
+        if (version, build, variant, where) == (pick["version"], pick["build"], pick.get("variant", ""), platform):
+            shown = pick["index"]
+            if pick.get("tag", "") in tags and (shown == index or shown == matrix.index_url(index)):
+                return True
+    return False
 
 
 def read_evidence(root: str, stack: str = "") -> list[Json]:

@@ -210,6 +210,11 @@ class Matrix:
         found: T = self._kept[key]
         return found
 
+    def inspected(self, name: str) -> Mapping[tuple[str, str, str, str, str], tuple[str, ...]]:
+        """(version, build, variant, index, platform) -> the wheel tags whose file was read and agrees; empty where none was."""
+        found: Mapping[tuple[str, str, str, str, str], tuple[str, ...]] = self._section(f"inspected/{name}") or {}
+        return found
+
     def _packages(self) -> dict[str, Any]:
         found: dict[str, Any] = self._section("packages")
         return found

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from accel_env.matrix.compiled import Stamp
     from accel_env.matrix.read import Fault, Faults
 
-FOLDERS = ("artifacts", "devices", "packages", "stacks", "torch")
+FOLDERS = ("artifacts", "devices", "inspected", "packages", "stacks", "torch")
+_ENDINGS: Mapping[str, tuple[str, ...]] = {"artifacts": (".json",), "inspected": (".json", ".yaml")}
 _WHOLE = frozenset("0123456789")
 
 
@@ -40,7 +41,7 @@ def list_files(root: str) -> tuple[Stamp, ...]:
     """(relative path with `/`, size in bytes, mtime in ns) of every file of the matrix, sorted by path."""
     found: list[Stamp] = []
     for folder in ("", *FOLDERS):
-        ending = ".json" if folder == "artifacts" else ".yaml"
+        ending = _ENDINGS.get(folder, (".yaml",))
         place = os.path.join(root, folder)
         try:
             names = [name for name in os.listdir(place) if name.endswith(ending) and not name.startswith(".")]
