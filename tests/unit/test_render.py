@@ -65,8 +65,8 @@ RUN --mount=type=cache,target=/root/.cache/pip \\
     if [ -s /run/secrets/ca.pem ]; then export PIP_CERT=/run/secrets/ca.pem; fi && \\
     if [ -s /run/secrets/pip.conf ]; then export PIP_CONFIG_FILE=/run/secrets/pip.conf; fi && \\
     python3 -m pip --python /opt/venv/bin/python install --require-hashes --no-deps --only-binary :all: --no-compile --no-input \
---disable-pip-version-check --requirement /tmp/accel-env/requirements.lock
-RUN mkdir -p /out/opt /out/etc /out/home/app /out/workspace && \\
+--disable-pip-version-check --requirement /tmp/accel-env/requirements.lock && \\
+    mkdir -p /out/opt /out/etc /out/home/app /out/workspace && \\
     mv /opt/venv /out/opt/venv && \\
     {{ python3 -m compileall -q --invalidation-mode unchecked-hash -s /out -p / /out/opt/venv/lib || true; }} && \\
     cp /etc/passwd /etc/group /out/etc/ && \\

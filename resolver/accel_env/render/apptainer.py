@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
-from accel_env.render.compose import CONSTRAINTS, PROGRAMS, REQUIREMENTS, RenderOptions, image_pins
+from accel_env.render.compose import CONSTRAINTS, PROGRAMS, REQUIREMENTS, RenderOptions, compiled, image_pins, install_commands
 from accel_env.render.recipe import Env, From, Recipe, Run
 from accel_env.render.system import system_steps
 
 if TYPE_CHECKING:
-    from accel_env.model import Solution
+    from accel_env.model import Lock, Solution
 
 PATH = "apptainer.def"
 
 
-def definition(solution: Solution, recipe: Recipe, options: RenderOptions) -> str:
-    """The text of the definition file."""
+def definition(solution: Solution, lock: Lock, recipe: Recipe, options: RenderOptions) -> str:
+    """The text of the definition file. UsageError for a lock of which something must be compiled."""
     base = recipe.stages[0].base
     system = system_steps(options.packages, keep=False) if options.packages else ()
-    *first, install, _ = (step for step in recipe.stages[0].steps if isinstance(step, Run))
-    if len(first) > bool(system):
+    if compiled(lock):
         raise UsageError("unknown-format", "a definition file of Apptainer cannot compile packages", hint="leave --format out")
-    commands = [command for step in (*system, install) if isinstance(step, Run) for command in step.commands]
+    commands = [command for step in system if isinstance(step, Run) for command in step.commands]
+    commands += install_commands(solution, lock, options)
     sources = [REQUIREMENTS, *([CONSTRAINTS] if image_pins(solution) else [])]
     programs = [f"    {name} {PROGRAMS}/{name}" for name in sorted(options.programs)]
     env = next(step for step in recipe.stages[-1].steps if isinstance(step, Env))

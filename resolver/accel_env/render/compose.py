@@ -136,7 +136,7 @@ def _build_steps(solution: Solution, lock: Lock, options: RenderOptions) -> tupl
             f"{', '.join(sources)} must be compiled, which needs a toolkit in the first stage of the image",
             hint="say --devel, or ask for a release that has a wheel",
         )
-    install = _install(solution, lock, options)
+    install = install_commands(solution, lock, options)
     steps: list[Instruction] = [Arg(EPOCH)]
     steps += system_steps(options.packages, keep=True) if options.packages else ()
     if sources and options.devel:
@@ -146,7 +146,10 @@ def _build_steps(solution: Solution, lock: Lock, options: RenderOptions) -> tupl
     if sources and options.devel:
         words = _INSTALL.replace("--only-binary", "--no-binary") + " --no-build-isolation"
         steps.append(compile_step(options.devel, _pip(words, pins, SOURCES), _secrets(), _mounts()))
-    return (*steps, Run(_out_tree(options)))
+    last = steps.pop()
+    assert isinstance(last, Run)
+    # In one step with what fills the environment: moving what an earlier step made would copy it, gigabyte by gigabyte.
+    return (*steps, Run((*last.commands, *_out_tree(options)), last.mounts))
 
 
 def _mounts() -> tuple[Mount, ...]:
@@ -154,7 +157,7 @@ def _mounts() -> tuple[Mount, ...]:
     return (Mount("cache", "/root/.cache/pip"), Mount("secret", _CA, "ca"), Mount("secret", _CONF, "pip"))
 
 
-def _install(solution: Solution, lock: Lock, options: RenderOptions) -> tuple[str, ...]:
+def install_commands(solution: Solution, lock: Lock, options: RenderOptions) -> tuple[str, ...]:
     """The environment at its final place (scripts name it), seeing the image's own packages where the image brings any."""
     pins = image_pins(solution)
     checks = [_expect(name, version) for name, version in pins]

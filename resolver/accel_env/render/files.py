@@ -59,5 +59,5 @@ def render(
         from accel_env.render.apptainer import PATH as DEFINITION
         from accel_env.render.apptainer import definition
 
-        files[DEFINITION] = definition(solution, recipe, options).encode()
+        files[DEFINITION] = definition(solution, lock, recipe, options).encode()
     return files
