@@ -25,6 +25,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="write what commands print as the new expectation")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """No test, and no program that one starts, sees this user's own matrix and overlay, or the day on which it runs."""
+    os.environ["ACCEL_ENV_DATA"] = os.path.join(os.sep, "nonexistent", "accel-env")
+    os.environ["ACCEL_ENV_TODAY"] = "2026-12-01"
+    os.environ.pop("ACCEL_ENV_OVERLAY", None)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what was not opted into; a deselected test is counted and is no skip."""
     left_out = [

@@ -25,15 +25,29 @@ _WHOLE = frozenset("0123456789")
 
 
 def locate(root: str | None = None) -> str:
-    """The folder of the matrix: the argument, else ACCEL_ENV_MATRIX, else what the wheel carries, else the repository's."""
+    """The folder of the matrix: the argument, else ACCEL_ENV_MATRIX, else an installed one that is newer, else the packaged."""
     given = root or os.environ.get("ACCEL_ENV_MATRIX", "")
+    if not given:
+        from accel_env.matrix.installed import preferred
+
+        place = packaged()
+        return preferred(place) or place
+    return _folder(given)
+
+
+def packaged() -> str:
+    """The matrix that came with the code: what the wheel carries, else the repository's."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    repository = os.path.join(os.path.dirname(os.path.dirname(package)), "matrix")
-    for place in (given,) if given else (os.path.join(package, "_matrix"), repository):
-        if os.path.isfile(os.path.join(place, "matrix.yaml")):
-            return os.path.abspath(place)
-    where = given or repository
-    raise InputError("matrix-missing", f"{where} holds no matrix: there is no matrix.yaml in it",
+    carried = os.path.join(package, "_matrix")
+    if os.path.isfile(os.path.join(carried, "matrix.yaml")):
+        return carried
+    return _folder(os.path.join(os.path.dirname(os.path.dirname(package)), "matrix"))
+
+
+def _folder(place: str) -> str:
+    if os.path.isfile(os.path.join(place, "matrix.yaml")):
+        return os.path.abspath(place)
+    raise InputError("matrix-missing", f"{place} holds no matrix: there is no matrix.yaml in it",
                      hint="point ACCEL_ENV_MATRIX at the folder `matrix` of the repository, or install the package again")
 
 

@@ -1,0 +1,94 @@
+"""Matrix data apart from the code: installing it, going back, and what two states of it have to say differently."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from accel_env.errors import InputError
+
+if TYPE_CHECKING:
+    from accel_env.update.minisign import PublicKey
+
+Json = dict[str, Any]
+KEYS = "keys.yaml"
+
+
+def update(place: str, keys: tuple[str, ...], force: bool, progress: Callable[[str], None]) -> Json:
+    """Installs the signed bundle at a path or URL, after its signature, its format and its rules were checked."""
+    from accel_env.matrix import store
+    from accel_env.update import fetch, minisign
+    from accel_env.update.bundle import read_bundle
+    from accel_env.update.place import install
+
+    packaged = store.packaged()
+    trusted = trusted_keys(packaged, keys)
+    if not trusted:
+        raise InputError(
+            "no-key", "no key is known that bundles could be signed with", hint="name the signer's public key: --key FILE"
+        )
+    what = fetch.name_of(place)
+    content = fetch.read(place)
+    where = fetch.signature_of(place)
+    signature = minisign.parse_signature(fetch.read(where, 1 << 16).decode("utf-8", "replace"), fetch.name_of(where))
+    key = minisign.verify(content, signature, trusted, what)
+    progress(f"{what}: signed by {key.name or key.id}; checking the matrix in it")
+    name = install(read_bundle(content, what), force=force, packaged=packaged, what=what)
+    return {**status(keys), "installed": name, "signed_by": key.id, "comment": signature.comment}
+
+
+def back() -> Json:
+    """Goes back to the matrix before the one that was installed last."""
+    from accel_env.update import place
+
+    left, now = place.back()
+    return {**status(()), "left": left, "now": now}
+
+
+def status(keys: tuple[str, ...]) -> Json:
+    """Which matrix is used, which others there are, and whose bundles are taken."""
+    from accel_env.matrix import installed, store
+
+    packaged = store.packaged()
+    folder = installed.data_folder()
+    rows = installed.history(folder) if folder else ()
+    used = store.locate()
+    return {
+        "schema": "accel-env/update/1",
+        "used": {"from": installed.origin(used), "version": installed.read_version(used), "path": used},
+        "packaged": {"version": installed.read_version(packaged), "path": packaged},
+        "others": [
+            {
+                "name": name,
+                "version": installed.version_of(name),
+                "path": os.path.join(folder, name),
+                "forced": forced,
+                "there": os.path.isfile(os.path.join(folder, name, "matrix.yaml")),
+            }
+            for name, forced in rows
+        ],
+        "keys": [{"id": key.id, "name": key.name} for key in trusted_keys(packaged, keys)],
+    }
+
+
+def trusted_keys(packaged: str, files: tuple[str, ...]) -> tuple[PublicKey, ...]:
+    """The keys that came with the code and those in the files. Keys inside a bundle do not count: it would vouch for itself."""
+    from dataclasses import replace
+
+    from accel_env.matrix import store
+    from accel_env.matrix.read import Faults
+    from accel_env.system.files import read_file
+    from accel_env.update.minisign import parse_key
+
+    found: list[PublicKey] = []
+    path = os.path.join(packaged, KEYS)
+    if os.path.isfile(path):
+        faults = Faults()
+        plain = store.parse_yaml(store.read_bytes(path), KEYS, faults)
+        rows = plain.get("keys", [])
+        if faults.items or not isinstance(rows, list):
+            raise InputError("matrix-invalid", f"{KEYS} cannot be read", context=tuple(map(str, faults.items)), hint="correct it")
+        for row in rows:
+            found.append(replace(parse_key(str(row.get("key")), f"{KEYS}, {row.get('name')}"), name=str(row.get("name"))))
+    return (*found, *(parse_key(read_file(file), file) for file in files))
