@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
 from accel_env.solve.field import Field
 from accel_env.solve.ground import Ground
+from accel_env.solve.images import offered, off_base
 from accel_env.solve.problem import distinct, items_of, normalise, pythons_of
 from accel_env.solve.slot import Entry, Slot, labelled
 from accel_env.solve.stacks import leads
@@ -70,8 +71,12 @@ def _reached(result: Field, slot: Slot) -> list[str]:
 
 def _slot(result: Field, module: str, names: list[str]) -> Slot:
     judge = _Judge(result, module)
-    platform, parts = result.problem.host.platform, result.matrix.parts
-    rows = [judge(c, *parts(c)) for name in sorted(names) for c in result.matrix.candidates(name, platform)]
+    problem, parts = result.problem, result.matrix.parts
+    rows = [
+        judge(candidate, *parts(candidate))
+        for name in sorted(names)
+        for candidate in offered(result.matrix, name, problem.host.platform, problem.policy)
+    ]
     order = sorted({row.candidate.version for row in rows}, key=parse, reverse=True)
     newest = {version: n for n, version in enumerate(order)}
     stacks = {stack: stack_preference(result.ground, stack) for stack in {row.candidate.stack for row in rows}}
@@ -103,6 +108,8 @@ class _Judge:
         # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
         self._counts = module == "torch" or bool(self._asks)
         self._torch = module == "torch"
+        self._policy = problem.policy
+        self._base = next((item.bit for item in result.items if item.key == "base"), ALWAYS)
         self._pythons = _Pythons(result)
         self._labels = any("+" in ask.specifier or ask.extras for ask, _ in self._asks)
         self._leads: dict[tuple[int, str], bool] = {}
@@ -123,7 +130,7 @@ class _Judge:
             candidate.rank,
             candidate.hashed,
             candidate.fact,
-            image and candidate.version,
+            image and (candidate.version, candidate.tag, candidate.provides),
         )
         if key not in self._known:
             self._known[key] = self._judged(candidate, ground, missed)
@@ -135,7 +142,8 @@ class _Judge:
     ) -> tuple[Verdict, tuple[int, ...], int, int, int]:
         verdict = self._ground.judge(candidate, ground)
         runs, hashed, failure = self._pythons(candidate)
-        more = [failure] if failure else []
+        other = off_base(self._matrix, candidate, self._policy, self._base)
+        more = [one for one in (failure, other) if one]
         more += [_not_asked(ask, candidate, charge) for n, (ask, charge) in enumerate(self._asks) if missed >> n & 1]
         if more:
             verdict = Verdict((*verdict.failures, *more), verdict.soft, verdict.jit)
@@ -184,9 +192,10 @@ def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
 
 
 def _extras_fit(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
-    wanted = {normalise(extra) for extra in ask.extras}
-    makers = {word for c in matrix.candidates(candidate.name, candidate.platform) if c.extras for word in (*c.extras, c.build)}
-    return wanted & makers <= {*candidate.extras, candidate.build}
+    """Whether a build is one that the extras of an ask name; extras that name none say nothing."""
+    rows = [c for platform in matrix.platforms(candidate.name) for c in matrix.candidates(candidate.name, platform)]
+    makers = {word for c in rows for word in (*c.extras, c.build)} if any(c.extras for c in rows) else set()
+    return {normalise(extra) for extra in ask.extras} & makers <= {*candidate.extras, candidate.build}
 
 
 class _Pythons:
@@ -216,6 +225,9 @@ class _Pythons:
 
     def _in_image(self, candidate: Candidate, need: Need) -> tuple[int, int, Failure | None]:
         """What comes in an image runs under the Pythons of the images that bring it."""
+        if candidate.tag:  # of one image alone, whose Python is its tag
+            runs, pinned = _python_bits(candidate.tags, "", candidate.hashed, self._pythons)
+            return runs, pinned, None if runs & self._tried else self._failure(need)
         brought = self._brought.get((candidate.stack, candidate.version), set())
         images = sum(1 << n for n, python in enumerate(self._pythons) if python in brought)
         runs = images & _python_bits(need.values, need.allows, (), self._pythons)[0]
