@@ -228,7 +228,10 @@ def matrix_stats(overlays: tuple[str, ...] = ()) -> Json:
     """How much is known."""
     from accel_env.matrix.stats import stats
 
-    return dict(stats(matrix_of(overlays)))
+    matrix = matrix_of(overlays)
+    counts = dict(stats(matrix))
+    head = {key: counts.pop(key) for key in ("schema", "version", "digest")}
+    return {**head, "from": f"{origin(matrix.root)} ({matrix.root})", **counts}
 
 
 def closed(

@@ -21,6 +21,7 @@ MODULES = {
     ("matrix", "show"): "accel_env.cli.matrix_show",
     ("matrix", "lint"): "accel_env.cli.matrix_lint",
     ("matrix", "stats"): "accel_env.cli.matrix_stats",
+    ("matrix", "verify"): "accel_env.cli.matrix_verify",
 }
 GROUPS = {"matrix": "Look into what accel-env knows."}
 

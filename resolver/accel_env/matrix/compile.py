@@ -63,10 +63,6 @@ class Model:
             spread = expander.candidates(package for package in self.packages if package.name == name)
             yield name, amender.amend(spread) if amender else spread
 
-    def amender(self) -> Amender:
-        """What amends candidates by the readings."""
-        return Amender(self.readings, self.artifacts, self.facts)
-
 
 def fact_uses(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     """(dotted path, id as written) of every `fact` in a plain mapping, the `facts` themselves left out."""
@@ -239,7 +235,7 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
     for index, files in model.artifacts.items():
         sections[f"artifacts/{index}"] = {name: flatten(artifact) for name, artifact in files.items()}
     platforms: dict[str, tuple[str, ...]] = {}
-    amender = model.amender()
+    amender = Amender(model.readings, model.artifacts, model.facts)
     for name, spread in model.candidates(amender):
         platforms[name] = tuple(spread)
         for platform, candidates in spread.items():

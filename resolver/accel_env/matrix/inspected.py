@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 from accel_env.matrix import checks
 from accel_env.matrix.read import Row
@@ -97,8 +99,12 @@ def _numbers(text: str) -> list[int]:
 
 def requires_digest(requires: Iterable[str]) -> str:
     """16 hex digits over Requires-Dist, its order, blanks, quotes and extras left aside."""
-    plain = sorted({text.translate(_FORM).lower().replace("_", "-") for text in requires if not _EXTRA.search(text)})
-    return hashlib.sha256("\n".join(plain).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(sorted(plain_requirements(requires))).encode()).hexdigest()[:16]
+
+
+def plain_requirements(requires: Iterable[str]) -> set[str]:
+    """The requirements in one spelling, those of extras left out."""
+    return {text.translate(_FORM).lower().replace("_", "-") for text in requires if not _EXTRA.search(text)}
 
 
 def parse_inspected(row: Row) -> tuple[str, tuple[Reading, ...]]:
@@ -168,3 +174,41 @@ def _torch(row: Row) -> TorchSymbols:
 
 def _truth(row: Row, key: str) -> str:
     return ("true" if row.flag(key) else "false") if key in row else ""
+
+
+def read_readings(root: str, package: str) -> tuple[Reading, ...]:
+    """The readings of one package in the matrix at `root`; empty where there are none. InputError for a broken file."""
+    from accel_env.errors import InputError
+    from accel_env.matrix import store
+    from accel_env.matrix.read import Faults
+
+    path = f"inspected/{package}.json"
+    place = os.path.join(root, "inspected", f"{package}.json")
+    if not os.path.isfile(place):
+        return ()
+    faults = Faults()
+    row = Row(store.parse_json(store.read_bytes(place), path, faults), faults, path, f"inspected/{package}")
+    row.text("schema")
+    _, found = parse_inspected(row)
+    if faults.items:
+        raise InputError("matrix-invalid", f"{place}: {faults.items[0]}", hint="`accel-env matrix lint` lists all faults")
+    return found
+
+
+def reading_of(package: str, index: str, filename: str, row: Mapping[str, Any]) -> Reading:
+    """A fresh reading: `row` holds `sha256`, `size` and `held`, what a row under `contents` holds."""
+    from accel_env.matrix.read import Faults
+
+    held = _held(Row(row["held"], Faults(), filename, filename))
+    return Reading(package, index, filename, row["sha256"], row["size"], "now", held)
+
+
+def plain(held: Held) -> dict[str, object]:
+    """What a reading holds, by key, empty values left out; without the torch releases that it was tried against."""
+    found: dict[str, object] = {key: getattr(held, key) for key in ("requires", "python", "wheel_tags", "kernels", "cxx11")}
+    found |= {key: getattr(held.whole, key) for key in (*_FLOORS, *_LISTS)}
+    if held.torch is not None:
+        found["torch"] = f"{held.torch.symbols} symbols, {held.torch.digest}"
+    for item in held.libraries:
+        found["; ".join(item.names)] = tuple((key, getattr(item, key)) for key in (*_FLOORS, *_LISTS))
+    return {key: value for key, value in found.items() if value}

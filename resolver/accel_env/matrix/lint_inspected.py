@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from accel_env.matrix.amend import Difference
+from accel_env.matrix.amend import Amender, Difference
 from accel_env.matrix.compile import Model
 from accel_env.matrix.findings import LintProblem, error, note
 
@@ -21,7 +21,7 @@ def rules() -> tuple[Callable[[Model], Iterator[LintProblem]], ...]:
 
 def readings_agree(model: Model) -> Iterator[LintProblem]:
     """A reading that says otherwise stands in the list of disagreements, with both values; a row of the list is still true."""
-    amender = model.amender()
+    amender = Amender(model.readings, model.artifacts, model.facts)
     for _ in model.candidates(amender):
         pass
     rows = _rows(model)
