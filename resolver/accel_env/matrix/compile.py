@@ -15,6 +15,7 @@ from accel_env.matrix.devices import key_of
 from accel_env.matrix.expand import Expander
 from accel_env.matrix.inspected import Reading, parse_inspected
 from accel_env.matrix.packages import Package, parse_package
+from accel_env.matrix.pins import clashes
 from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row, dotted
 from accel_env.matrix.types import Absent, Artifact, Bundle, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
@@ -243,7 +244,10 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
     sections["platforms"] = platforms
     for name, tags in amender.tags.items():
         sections[f"inspected/{name}"] = tags
-    sections.update(_fact_sections({**model.facts, **amender.facts}))
+    beside, said = clashes(model.packages, model.facts)
+    sections["beside"] = tuple(beside)
+    sections.update({f"beside/{name}": {version: tuple(rows) for version, rows in told.items()} for name, told in beside.items()})
+    sections.update(_fact_sections({**model.facts, **amender.facts, **said}))
     return model.digest, sections
 
 

@@ -163,6 +163,16 @@ class Matrix:
         """Pairs that must not be together though no metadata says so."""
         return self._made("conflicts built", lambda: codec.build_all(KnownConflict, self._section("conflicts")))
 
+    def clashing(self) -> tuple[str, ...]:
+        """The distributions of which some releases exclude releases of others by what both require outside the matrix."""
+        found: tuple[str, ...] = self._section("beside")
+        return found
+
+    def beside(self, name: str, version: str) -> tuple[tuple[str, str, str, str], ...]:
+        """What may be beside a release, where that is less than anything: (distribution, specifier, `present` or `absent`, fact)."""
+        found: tuple[tuple[str, str, str, str], ...] = (self._section(f"beside/{name}") or {}).get(version, ())
+        return found
+
     def profiles(self) -> Mapping[str, Profile]:
         """Name -> named host."""
         return {row[0]: Profile(*row) for row in self._section("profiles")}

@@ -185,11 +185,11 @@ def _dynamic_reasons(field: Field, asked: list[str], active: int) -> Iterator[Be
         for index, entry in enumerate(field.slots[module].entries):
             if entry.out(active):
                 continue
-            links = field.links_of(module, index, 0)
+            links = tuple(link for link in field.links_of(module, index, 0) if _matters(field, link))
             for target, mask, _, need in links:
                 rest = [e for i, e in enumerate(field.slots[target].entries) if mask >> i & 1 and not e.out(active)]
                 if not rest or target in asked or (len(asked) > 1 and target == "torch"):
-                    yield because(field.matrix, need.subject.value, need_text(need, entry.candidate), need.fact)
+                    yield because(field.matrix, need.subject.value, _demand(field, need, entry.candidate), need.fact)
                     shown += 1
                 if not rest:
                     yield from _why_out(field, target, mask, active)
@@ -199,6 +199,20 @@ def _dynamic_reasons(field: Field, asked: list[str], active: int) -> Iterator[Be
                 shown += len(clash)
             if shown >= 3:
                 break
+
+
+def _matters(field: Field, link: Link) -> bool:
+    """True unless a demand is on a package that need not be there, and cannot."""
+    target, _, always, need = link
+    everything = field.everything
+    return always or any(e.candidate.name == need.name and not e.out(everything) for e in field.slots[target].entries)
+
+
+def _demand(field: Field, need: Need, candidate: Candidate) -> str:
+    """What a candidate demands, in words; where it does not require the other package, also why it cannot have all of it."""
+    text = need_text(need, candidate)
+    unasked = need.subject is Subject.PACKAGE and need.when != "always"
+    return f"{text}: {field.matrix.fact(need.fact).text}" if unasked and need.fact else text
 
 
 def _why_out(field: Field, module: str, mask: int, active: int) -> Iterator[Because]:

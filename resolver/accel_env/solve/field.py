@@ -134,14 +134,20 @@ class Field:
         return target, self.allowed(need, target), need.when == "always", need
 
     def _banned_beside(self, candidate: Candidate) -> tuple[Need, ...]:
-        """What known conflicts say must not be beside a release."""
+        """What known conflicts, and requirements of others outside the matrix, say must not be beside a release."""
         key = (candidate.name, candidate.version)
         if key not in self.bans:
-            self.bans[key] = tuple(
+            known = tuple(
                 Need(Subject.PACKAGE, conflict.fact, allows=other[1], name=other[0], when="absent")
                 for conflict in self.matrix.conflicts()
                 for mine, other in ((conflict.a, conflict.b), (conflict.b, conflict.a))
                 if candidate.name == mine[0] and allows(mine[1], candidate.version)
+            )
+            modules = self.matrix.modules()
+            self.bans[key] = known + tuple(
+                Need(Subject.PACKAGE, fact, allows=spec, name=other, when=when)
+                for other, spec, when, fact in self.matrix.beside(*key)
+                if modules.get(other) in self.slots
             )
         return self.bans[key]
 

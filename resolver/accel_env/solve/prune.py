@@ -24,14 +24,15 @@ def prune(problem: Problem, matrix: Matrix) -> Field:
     items = items_of(problem)
     ranges = tuple(1 << (len(items) + 1 + n) for n in range(len(problem.asks)))
     source = 1 << (len(items) + len(ranges) + 1)
-    ground = Ground(matrix, problem.host, distinct(problem.devices), problem.policy, items, source, {a.name for a in problem.asks})
+    wanted = {ask.name for ask in problem.asks}
+    ground = Ground(matrix, problem.host, distinct(problem.devices), problem.policy, items, source, wanted)
     tried = pythons_of(problem, matrix)
     fixed = any(item.key == "python" for item in items)
     others = tuple(p.version for p in matrix.pythons() if p.version not in tried and not p.version.endswith("t")) if fixed else ()
     names = matrix.package_names()
     asked = tuple((a, matrix.modules()[a.name]) for a in problem.asks if a.name in names)
     outside = tuple(a for a in problem.asks if a.name not in names)
-    conflicted = frozenset(name for c in matrix.conflicts() for name, _ in (c.a, c.b))
+    conflicted = frozenset(name for c in matrix.conflicts() for name, _ in (c.a, c.b)).union(matrix.clashing())
     result = Field(problem, matrix, ground, items, ranges, source, tried + others, len(tried), {}, asked, outside, conflicted)
     _fill(result)
     return result
