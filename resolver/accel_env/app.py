@@ -40,6 +40,8 @@ class Request:
     overlays: tuple[str, ...] = ()
     source_builds: bool = False
 
+    base: str = ""
+    own_base: bool = False
 
 def matrix_of(overlays: tuple[str, ...] = ()) -> Matrix:
     """The matrix with a site's overlays."""
@@ -86,9 +88,9 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
     from accel_env.asks import read_asks
     from accel_env.solve.problem import inside_container, state
     from accel_env.system.real import RealSystem
+    from accel_env.app_image import vendor_base
 
     asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
-    named = tuple(ask for ask in asks if ask.name.startswith("@"))
     host = host_of(request, matrix)
     policy = Policy(
         prefer=request.prefer or "default",
@@ -99,12 +101,12 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
         source_builds=request.source_builds,
     )
     host = inside_container(host) if policy.target == "container" else host
-    if not named:
+    if not any(ask.name.startswith("@") for ask in asks):
+        base=vendor_base(request.base, matrix, request.own_base) if request.base else "",
         return state(host, asks, policy, matrix), notes
-    from accel_env.solve.bundles import settle, split
+    from accel_env.solve.bundles import settled
 
-    plain, bundles = split(asks, matrix)
-    return settle(state(host, plain, policy, matrix), bundles, matrix), notes
+    return settled(host, asks, policy, matrix), notes
 
 
 def detect(record: str = "", output: str = "", overlays: tuple[str, ...] = ()) -> Json:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accel_env.render.compose import RenderOptions
     from accel_env.render.source import Devel
 
+VENDOR = "vendor"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 CHECKS_LABEL = "accel-env.checks"  # the path of the smoke checks in an image
 _REFERENCE = re.compile(r"[a-z0-9][a-z0-9._:/-]*[A-Za-z0-9._-]*")
@@ -46,7 +47,7 @@ def image_options(words: ImageWords, solution: Solution, matrix: Matrix, lock: L
     return RenderOptions(
         allow_unpinned=words.allow_unpinned,
         formats=words.formats,
-        base=base_of(words.base) if words.base else None,
+        base=base_of(words.base) if words.base not in ("", VENDOR) else None,
         packages=book.compiler if words.compiler else (),
         compiler=words.compiler,
         devel=devel_of(solution, book, matrix) if words.devel else None,
@@ -63,8 +64,33 @@ def check_image(words: ImageWords, solution: Solution, matrix: Matrix) -> None:
     from accel_env.render.files import check_formats
 
     options = image_options(words, solution, matrix)
+    image = solution.image
+    if image is not None and image.environment and any(pick.candidate.tag == image.ref for pick in solution.picks):
+        raise UsageError(
+            "base-environment",
+            f"torch of {image.ref} is in a virtual environment of the image ({image.environment}), which cannot be built on yet",
+            hint="`accel-env lock` with the same words says what to install in it, constrained to the torch that is there",
+        )
     check_formats(options.formats)
     base_digest(solution, options.base or base_image(solution), options)
+
+
+def vendor_base(text: str, matrix: Matrix, own: bool = False) -> str:
+    """What `--base` says about where torch comes from: `vendor`, a vendor image of the matrix, or nothing (empty).
+
+    UsageError for an image that the matrix does not know, unless a base of one's own (`own`) will do, as it does for rendering.
+    """
+    import difflib
+
+    ref = text.partition("@")[0]
+    known = [image.ref for image in matrix.images() if image.torch]
+    if ref == VENDOR or ref in known:
+        return ref
+    if own:
+        return ""
+    near = difflib.get_close_matches(ref, known, 3) or known[:3]
+    raise UsageError("unknown-base", f"--base {text}: no image of the matrix whose torch is known",
+                     hint=f"`--base {VENDOR}` for any of the vendor's; near it: {', '.join(near)}")
 
 
 def base_of(text: str) -> Image:

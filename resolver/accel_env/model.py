@@ -166,13 +166,17 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to choose. `stack`: `name` or `name-version`; `python`: `X.Y` or `X.Yt`; both empty for free choice."""
+    """How to choose. `stack`: `name` or `name-version`; `python`: `X.Y` or `X.Yt`; both empty for free choice.
+
+    `base`: what torch comes in: `vendor` for any image of the vendor's, the reference of one; empty: wheels, where there are any.
+    """
 
     prefer: str = "default"
     target: str = "container"
     stack: str = ""
     python: str = ""
     source_builds: bool = False
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +254,10 @@ class Because:
 class Image:
     """A base or vendor image. `digest` empty: unpinned. `digests`: platform -> digest of that platform.
 
-    `archs`: the devices that its toolkit is for; empty for all of the stack.
+    `archs`: the devices that its toolkit is for; empty for all of the stack. `brings`: package -> version of what is in it, on
+    `platforms`; `code`: package -> the list of its machine code. `compat`: it holds the vendor's package for older drivers;
+    `requires`: it refuses to start below the driver of its toolkit; `environment`: the virtual environment that torch is in;
+    `purpose`: the package that it is made for, so that it is no first choice for another.
     """
 
     ref: str
@@ -265,6 +272,18 @@ class Image:
     default: bool = False
     fact: str = ""
     archs: tuple[str, ...] = ()
+    brings: Mapping[str, str] = field(default_factory=dict)
+    platforms: tuple[str, ...] = ()
+    code: Mapping[str, str] = field(default_factory=dict)
+    compat: bool = False
+    requires: bool = False
+    environment: str = ""
+    note: str = ""
+    purpose: str = ""
+
+    def digest_on(self, platform: str) -> str:
+        """What pins the image on a platform: the digest of the index where it is known, else that of the platform, else nothing."""
+        return self.digest or self.digests.get(platform, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ def completer(what: str, choices: tuple[str, ...] = ()) -> Completer | None:
     """A function from the unfinished word to the words it can become; None leaves it to the shell (files)."""
     sources: dict[str, Callable[[str], Iterable[str]]] = {
         "device": _devices, "known": _known, "host": lambda _: _profiles(), "stack": lambda _: _stacks(),
-        "package": lambda _: _packages(), "ask": _asks, "python": lambda _: _pythons(),
+        "package": lambda _: _packages(), "ask": _asks,
+        "base": lambda _: _bases(), "python": lambda _: _pythons(),
     }
     if choices:
         return lambda incomplete: _matching(lambda _: choices, incomplete)
@@ -50,6 +51,12 @@ def _bundles(sign: str) -> Iterable[str]:
     from accel_env.matrix.load import open_matrix
 
     return (sign + name for name in open_matrix().bundles())
+
+
+def _bases() -> Iterable[str]:
+    from accel_env.matrix.load import open_matrix
+
+    return ["vendor", *(image.ref for image in open_matrix().images() if image.torch)]
 
 
 def _stacks() -> Iterable[str]:

@@ -1,12 +1,12 @@
 """`explain ASK...`: why this was picked; `explain --not PKG`: why that was not."""
 from __future__ import annotations
 
-from accel_env.cli.options import ASKS, COMMON
+from accel_env.cli.options import ASKS, BASE, COMMON
 from accel_env.cli.table import Option, Verb, Words
 
 NOT = Option("why_not", ("--not",), "Why this is not in the answer.", "PKG[==V][+BUILD]", completes="package")
 VERB = Verb(
-    ("explain",), "Say why each pick was made, or with --not why something was not.", (NOT, *COMMON), ASKS,
+    ("explain",), "Say why each pick was made, or with --not why something was not.", (NOT, BASE, *COMMON), ASKS,
     "accel-env explain --not flash-attn --device 'Tesla T4' --driver VERSION",
 )
 

@@ -1,13 +1,13 @@
 """`lock ASK... -o DIR`: resolve, close over every dependency, write the lock files."""
 from __future__ import annotations
 
-from accel_env.cli.options import ASKS, COMMON
+from accel_env.cli.options import ASKS, BASE, COMMON
 from accel_env.cli.table import Option, Verb, Words
 
 INTO = Option("output", ("--output", "-o"), "The folder to write into.", "DIR", completes="path")
 VERB = Verb(
     ("lock",), "Resolve, close over every dependency, and write pylock.toml, requirements.lock and plan.json.",
-    (INTO, *COMMON), ASKS, "accel-env lock torch bitsandbytes -o DIR",
+    (INTO, BASE, *COMMON), ASKS, "accel-env lock torch bitsandbytes -o DIR",
 )
 
 

@@ -45,6 +45,10 @@ PREFER = Option(
 SOURCE_BUILDS = Option(
     "source_builds", ("--source-builds",), "Allow packages that have no wheel and are compiled in a builder stage."
 )
+BASE = Option(
+    "base", ("--base",), "Where torch comes from: `vendor` for the vendor's images, or one of them; a digest pins it.",
+    "vendor|NAME:TAG[@sha256:DIGEST]", completes="base",
+)
 OVERLAY = Option(
     "overlay", ("--overlay",), "A site's own facts, mirrors and wheels; repeat for several.", "FILE", many=True,
     completes="path",

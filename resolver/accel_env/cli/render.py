@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 from accel_env.cli.lock import INTO
-from accel_env.cli.options import ASKS, COMMON
+from accel_env.cli.options import ASKS, BASE, COMMON
 from accel_env.cli.table import Option, Verb, Words
 
 FORMAT = Option("format", ("--format",), "A further output; repeat for several.", "NAME", many=True)
 UNPINNED = Option(
     "allow_unpinned", ("--allow-unpinned",), "Write a Dockerfile although the base image has no known digest."
 )
-BASE = Option("base", ("--base",), "The image to build on, in place of the matrix's.", "NAME:TAG@sha256:DIGEST")
 COMPILER = Option("compiler", ("--compiler",), "Put a C and C++ compiler into the image: torch.compile and Triton need one.")
 DEVEL = Option("devel", ("--devel",), "Compile packages without a wheel in a stage with the stack's toolkit.")
 VERB = Verb(

@@ -33,6 +33,8 @@ def request(words: Words, *, needs_asks: bool = True) -> Request:
         offline=words.flag("offline"),
         overlays=words.many("overlay"),
         source_builds=words.flag("source_builds"),
+        base=words.text("base"),
+        own_base=words.verb.words == ("render",),
     )
 
 

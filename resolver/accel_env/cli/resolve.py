@@ -1,11 +1,11 @@
 """`resolve ASK...`: pick a working combination; writes nothing."""
 from __future__ import annotations
 
-from accel_env.cli.options import ASKS, COMMON
+from accel_env.cli.options import ASKS, BASE, COMMON
 from accel_env.cli.table import Verb, Words
 
 VERB = Verb(
-    ("resolve",), "Pick a working combination; writes nothing.", COMMON, ASKS,
+    ("resolve",), "Pick a working combination; writes nothing.", (BASE, *COMMON), ASKS,
     "accel-env resolve torch bitsandbytes --device 'Tesla V100' --driver VERSION",
 )
 

@@ -60,6 +60,7 @@ def _change(change: object) -> str:
         "driver": f"{'a' if name in ('', 'driver') else name} driver {spec}",
         "python": f"Python {spec.removeprefix('==').removesuffix('.*')}",
         "stack": f"--stack {spec or name}" if name else "no --stack",
+        "base": f"--base {name}" if name else "no --base",
         "source": f"build {name} from source with {spec}",
         "libc": f"a system with {name} {spec}",
         "target": f"--target {name}",

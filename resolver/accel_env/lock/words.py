@@ -31,6 +31,7 @@ def words_of(solution: Solution) -> str:
         ("--python", solution.python),
         ("--target", problem.policy.target),
         ("--glibc", host.libc if problem.policy.target == "venv" else ""),
+        ("--base", problem.policy.base),
         ("--prefer", "" if problem.policy.prefer == "default" else problem.policy.prefer),
     ]
     # of a bundle its members: what was left out of it here stays out, whatever the words about the machine leave away

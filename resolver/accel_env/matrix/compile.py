@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from accel_env.errors import InputError
 from accel_env.matrix import store, tables
 from accel_env.matrix.amend import Amender
+from accel_env.matrix.brought import Code, brought_sections, read_images
 from accel_env.matrix.bundles import parse_bundles
 from accel_env.matrix.codec import flatten, pack_candidates
 from accel_env.matrix.devices import key_of
@@ -43,6 +44,7 @@ class Model:
     vendors: dict[str, tables.Vendor] = field(default_factory=dict)
     pythons: tuple[PythonRelease, ...] = ()
     images: tuple[Image, ...] = ()
+    code: dict[str, dict[str, Code]] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     conflicts: tuple[KnownConflict, ...] = ()
     profiles: dict[str, Profile] = field(default_factory=dict)
@@ -208,7 +210,7 @@ def _reader(parse: Callable[[Row], T], name: str) -> Callable[[Model, Row], None
 
 _READERS: Mapping[str, Callable[[Model, Row], None]] = {
     "matrix": _read_matrix, "package": _read_package, "stack": _read_stack, "devices": _read_devices,
-    "artifacts": _read_artifacts, "inspected": _read_inspected, "images": _reader(tables.parse_images, "images"),
+    "artifacts": _read_artifacts, "inspected": _read_inspected, "images": read_images,
     "indexes": _reader(tables.parse_indexes, "indexes"), "python": _reader(tables.parse_pythons, "pythons"),
     "conflicts": _reader(tables.parse_conflicts, "conflicts"), "profiles": _reader(parse_profiles, "profiles"),
     "bundles": _reader(parse_bundles, "bundles"),
@@ -244,6 +246,7 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
     sections["platforms"] = platforms
     for name, tags in amender.tags.items():
         sections[f"inspected/{name}"] = tags
+    sections.update(brought_sections(model))
     beside, said = clashes(model.packages, model.facts)
     sections["beside"] = tuple(beside)
     sections.update({f"beside/{name}": {version: tuple(rows) for version, rows in told.items()} for name, told in beside.items()})

@@ -115,6 +115,16 @@ class Matrix:
         found: tuple[Candidate, ...] = self._kept[key]
         return found
 
+    def brought(self, name: str, platform: str) -> tuple[Candidate, ...]:
+        """What vendors' images bring of a package, newest first; these are no part of `candidates`."""
+        key = f"brought/{name}/{platform}"
+        if key not in self._kept:
+            section = self._read(key)
+            self._kept[key], both = codec.unpack_candidates(section) if section else ((), {})
+            self._parts.update(both)
+        found: tuple[Candidate, ...] = self._kept[key]
+        return found
+
     def parts(self, candidate: Candidate) -> codec.Parts:
         """The needs of one of `candidates` in two parts: what the host decides, and what other picks decide.
 

@@ -203,12 +203,20 @@ def parse_images(row: Row) -> tuple[Image, ...]:
     """The images of an `images` list."""
     found: list[Image] = []
     for item in row.rows("images"):
+        brings = item.pairs("brings", check=checks.version, names=checks.distribution)
+        torch = item.optional("torch")
+        if torch and "torch" in brings:
+            item.fault("torch", "stands under `brings` already")
         digests = item.pairs("digests", check=checks.image_digest, names=checks.platform)
         found.append(Image(
             ref=item.text("ref"), digest=item.optional("digest", checks.image_digest), digests=digests,
             python=item.optional("python", checks.python), libc=item.optional("libc", checks.version),
-            libstdcxx=item.optional("libstdcxx", checks.version), stack=item.optional("stack"), torch=item.optional("torch"),
+            libstdcxx=item.optional("libstdcxx", checks.version), stack=item.optional("stack"),
+            torch=torch or brings.get("torch", "").partition("+")[0],
             os=item.optional("os"), default=item.flag("default"), fact=item.fact(), archs=item.texts("archs", check=checks.arch),
+            brings=brings, platforms=item.texts("platforms", required=bool(brings), check=checks.platform),
+            code=item.pairs("code", names=checks.distribution), compat=item.flag("compat"), requires=item.flag("requires"),
+            environment=item.optional("environment"), note=item.optional("note"), purpose=item.optional("purpose"),
         ))
         item.close()
     return tuple(found)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
-from accel_env.model import Ask, LeftOut, Problem, Warned
+from accel_env.model import Ask, Host, LeftOut, Policy, Problem, Warned
 from accel_env.solve.conflict import told
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import stand_ins
 from accel_env.solve.field import Field
-from accel_env.solve.problem import parse_ask
+from accel_env.solve.problem import parse_ask, state
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, search
 from accel_env.solve.stacks import active_stack
@@ -55,6 +55,12 @@ class _State:
     remarks: list[Warned] = field(default_factory=list)
 
 
+def settled(host: Host, asks: Sequence[Ask], policy: Policy, matrix: Matrix) -> Problem:
+    """The problem of asks among which are bundles. UsageError for a bundle that is none."""
+    plain, bundles = split(asks, matrix)
+    return settle(state(host, plain, policy, matrix), bundles, matrix)
+
+
 def split(asks: Sequence[Ask], matrix: Matrix) -> tuple[tuple[Ask, ...], tuple[Bundle, ...]]:
     """(plain asks, bundles asked for). UsageError for a name that is none, with the nearest ones."""
     plain = tuple(ask for ask in asks if not ask.name.startswith(SIGN))
@@ -86,15 +92,15 @@ def settle(problem: Problem, bundles: Sequence[Bundle], matrix: Matrix) -> Probl
     missing = tuple(_nameless(w, stack) for w in must if not w.names)
     asks = dict.fromkeys((*problem.asks, *(ask for w in wanted for ask, _ in w.names)))
     whole = prune(replace(problem, asks=tuple(asks)), matrix)
-    state = _State(whole, whole.everything & ~_bits(whole, [ask for w in wanted for ask, _ in w.names]))
+    so_far = _State(whole, whole.everything & ~_bits(whole, [ask for w in wanted for ask, _ in w.names]))
     for w in sorted((w for w in must if w.names), key=lambda w: len(w.names) > 1):
-        _take_must(state, w)
-    state.found = _search(whole, state.active)
-    base = state.found
+        _take_must(so_far, w)
+    so_far.found = _search(whole, so_far.active)
+    base = so_far.found
     for w in (w for w in wanted if w.member.optional):
         if base is not None and not missing:
-            _try(state, w, base, stack)
-    return _settled(problem, wanted, state, missing)
+            _try(so_far, w, base, stack)
+    return _settled(problem, wanted, so_far, missing)
 
 
 def _wanted(problem: Problem, bundles: Sequence[Bundle], stack: str) -> Iterator[Wanted]:
@@ -142,19 +148,19 @@ def _search(whole: Field, active: int) -> Found | None:
     return search(whole, active) if whole.asked else Found({}, 0, 0, False, ())
 
 
-def _take_must(state: _State, w: Wanted) -> None:
+def _take_must(so_far: _State, w: Wanted) -> None:
     """The first name under which an answer exists; where there is none, the first, so that the refusal speaks of it."""
     ask = w.names[0][0]
     if len(w.names) > 1:
-        usable = (one for one, stacks in w.names if _found_with(state, one, stacks) is not None)
+        usable = (one for one, stacks in w.names if _found_with(so_far, one, stacks) is not None)
         ask = next(usable, ask)
-    state.active |= _bits(state.whole, [ask])
-    state.taken.append(ask)
+    so_far.active |= _bits(so_far.whole, [ask])
+    so_far.taken.append(ask)
 
 
-def _found_with(state: _State, ask: Ask, stacks: tuple[str, ...]) -> Found | None:
-    found = _search(state.whole, state.active | _bits(state.whole, [ask]))
-    return found if found is not None and _on_release(state.whole, found, stacks) else None
+def _found_with(so_far: _State, ask: Ask, stacks: tuple[str, ...]) -> Found | None:
+    found = _search(so_far.whole, so_far.active | _bits(so_far.whole, [ask]))
+    return found if found is not None and _on_release(so_far.whole, found, stacks) else None
 
 
 def _on_release(whole: Field, found: Found, stacks: tuple[str, ...]) -> bool:
@@ -178,24 +184,24 @@ def _usable(whole: Field) -> Iterator[str]:
             yield release.version
 
 
-def _try(state: _State, w: Wanted, base: Found, stack: str) -> None:
+def _try(so_far: _State, w: Wanted, base: Found, stack: str) -> None:
     """Take an optional member in, or note why it is left out."""
     if not w.names:
-        state.left.append(_nameless(w, stack))
+        so_far.left.append(_nameless(w, stack))
         return
     for ask, stacks in w.names:
-        found = _found_with(state, ask, stacks)
-        lost = _minors(state.whole, base, found) if found else 0
+        found = _found_with(so_far, ask, stacks)
+        lost = _minors(so_far.whole, base, found) if found else 0
         if found is None or lost > w.member.behind:
             continue
-        if lost and lost > _minors(state.whole, base, state.found or base):
-            state.remarks.append(Warned("older-torch", _holds(state.whole, ask, found, base), w.member.fact))
-        state.active |= _bits(state.whole, [ask])
-        state.found = found
-        state.taken.append(ask)
-        state.optional.append(ask.name)
+        if lost and lost > _minors(so_far.whole, base, so_far.found or base):
+            so_far.remarks.append(Warned("older-torch", _holds(so_far.whole, ask, found, base), w.member.fact))
+        so_far.active |= _bits(so_far.whole, [ask])
+        so_far.found = found
+        so_far.taken.append(ask)
+        so_far.optional.append(ask.name)
         return
-    state.left.append(_why(state, w, base))
+    so_far.left.append(_why(so_far, w, base))
 
 
 def _minors(whole: Field, newer: Found, older: Found) -> int:
@@ -213,11 +219,11 @@ def _holds(whole: Field, ask: Ask, found: Found, base: Found) -> str:
     return f"{ask.name} holds torch at {torch}; without it {without}"
 
 
-def _why(state: _State, w: Wanted, base: Found) -> LeftOut:
+def _why(so_far: _State, w: Wanted, base: Found) -> LeftOut:
     """The reason that a member is left out for, and what stands in for it."""
-    whole = state.whole
+    whole = so_far.whole
     ask, stacks = w.names[0]
-    active = state.active | _bits(whole, [ask])
+    active = so_far.active | _bits(whole, [ask])
     found = _search(whole, active)
     why, fact = "", w.member.fact
     if found is not None and _on_release(whole, found, stacks):
@@ -235,12 +241,12 @@ def _why(state: _State, w: Wanted, base: Found) -> LeftOut:
     return LeftOut(ask.name, w.bundle, why, fact, text, source if text else "")
 
 
-def _settled(problem: Problem, wanted: Sequence[Wanted], state: _State, missing: tuple[LeftOut, ...]) -> Problem:
+def _settled(problem: Problem, wanted: Sequence[Wanted], so_far: _State, missing: tuple[LeftOut, ...]) -> Problem:
     """The asks in the order of the bundles, what the user wrote last: it binds whatever its place."""
     order = {ask: n for n, ask in enumerate(ask for w in wanted for ask, _ in w.names)}
-    taken = sorted(state.taken, key=lambda ask: order[ask])
-    return replace(problem, asks=(*taken, *problem.asks), optional=tuple(state.optional), left_out=tuple(state.left),
-                   missing=missing, remarks=tuple(state.remarks))
+    taken = sorted(so_far.taken, key=lambda ask: order[ask])
+    return replace(problem, asks=(*taken, *problem.asks), optional=tuple(so_far.optional), left_out=tuple(so_far.left),
+                   missing=missing, remarks=tuple(so_far.remarks))
 
 
 def without(problem: Problem, name: str, why: str) -> Problem:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from accel_env.model import Ask, Candidate, Conflict, Image, Pick, Solution, Warned
+from accel_env.model import Ask, Candidate, Conflict, Image, Pick, Solution, Subject, Warned
 from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Field
+from accel_env.solve.images import INDEX, REF, VENDOR, bridge_warnings, image_for
+from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, search
 from accel_env.solve.slot import Entry
-from accel_env.solve.stacks import leads
+from accel_env.solve.stacks import OWN, leads
 from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import best_tag, split_stack
 
@@ -22,7 +25,27 @@ def answer(field: Field) -> Solution | Conflict:
     if field.problem.missing:
         return nameless(field)
     found = search(field) if field.asked else Found({}, 0, 0, False, ())
+    if found is None and (other := in_images(field)):
+        field, found = other
     return conflict(field) if found is None else solution(field, found)
+
+
+def in_images(field: Field) -> tuple[Field, Found] | None:
+    """An answer on a vendor's image, where no torch of any index is for these devices; None where one is, or nothing helps."""
+    problem, torch = field.problem, field.slots.get("torch")
+    if problem.policy.base or problem.policy.target == "venv" or not problem.devices or torch is None:
+        return None
+    foreign = (Subject.ARCH, Subject.STACK, Subject.CPU, Subject.OS)
+    if any(all(failure.need.subject not in foreign for failure in entry.verdict.failures) for entry in torch.entries):
+        return None
+    if not field.matrix.brought("torch", problem.host.platform):
+        return None
+    devices = ", ".join(dict.fromkeys(d.name or d.arch for d in problem.devices))
+    told = Warned("vendor-image", f"no torch of any index is for {devices}: this plan builds on the vendor's image")
+    policy = replace(problem.policy, base=VENDOR)
+    other = prune(replace(problem, policy=policy, remarks=(*problem.remarks, told)), field.matrix)
+    found = search(other)
+    return (other, found) if found else None
 
 
 def solution(field: Field, found: Found) -> Solution:
@@ -61,10 +84,8 @@ def image_of(field: Field, stack: str, python: str, torch: Candidate | None) -> 
     if field.problem.policy.target == "venv":
         return None
     images = field.matrix.images()
-    if torch is not None and torch.index == "image":
-        fitting = [i for i in images if i.stack == stack and i.torch == torch.version]
-        exact = [i for i in fitting if i.python == python]
-        return next(iter(exact or fitting), None)
+    if torch is not None and torch.index == INDEX:
+        return image_for(images, torch, python, field.problem.policy)
     toolkits = [i for i in images if split_stack(i.stack)[0] == field.ground.stack_name and not i.torch]
     if field.ground.beneath and toolkits:
         archs = {d.arch for d in field.ground.devices}
@@ -126,7 +147,7 @@ def _container_warnings(field: Field, python: str, image: Image | None) -> Itera
         )
     if image is None:
         yield Warned("no-base-image", f"no base image for Python {python} is known: lock it for a machine with --target venv")
-    elif not image.digest:
+    elif not image.digest_on(field.problem.host.platform):
         yield Warned("image-unpinned", f"no digest of {image.ref} is known: render refuses it unless told otherwise", image.fact)
 
 
@@ -138,6 +159,9 @@ def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator
     ground, problem = field.ground, field.problem
     lead = _lead(field, entries)
     if lead is None or not problem.devices:
+        return
+    if REF in dict(lead.candidate.provides) and (told := list(bridge_warnings(ground, lead.candidate))):
+        yield from told
         return
     need = ground.driver_need(stack, full=lead.verdict.jit)
     if need is None:
@@ -178,7 +202,7 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
             f"{candidate.label} has no ahead-of-time code here: kernels are compiled just in time (JIT): a slow first run",
             candidate.fact,
         )
-    if candidate.rank == 1 and not candidate.note:
+    if candidate.rank == 1 and not candidate.note and candidate.index != INDEX:
         yield Warned("third-party-build", f"{candidate.label} is a third party's build ({candidate.index})", candidate.fact)
     if candidate.rank >= SOURCE_RANK:
         yield Warned(
@@ -192,6 +216,9 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
             f"{candidate.label} is a marked fallback, not the exact pair" + (f": {candidate.note}" if candidate.note else ""),
             candidate.fact,
         )
+    elif OWN in dict(candidate.provides):
+        told = f"{candidate.label} is the vendor's own build: wheels compiled for a release of torch are not known to fit it"
+        yield Warned("vendor-torch", told + (f"; {candidate.note}" if candidate.note else ""), candidate.fact)
     elif candidate.note:
         archs = ",".join(dict.fromkeys(d.arch for d in field.problem.devices)) or "ARCH"
         yield Warned("note", f"{candidate.label}: {candidate.note.replace('{arch}', archs)}", candidate.fact)

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.model import Candidate, Device, Host, Need, Policy, Subject
-from accel_env.solve.stacks import active_stack, beneath, comes_in_images, leads
+from accel_env.solve.images import NO_GLIBC, base_levels, driver_failure
+from accel_env.solve.stacks import active_stack, beneath, leads
 from accel_env.solve.verdict import ALWAYS, CLEAN, SOURCE_RANK, Failure, Item, Verdict
 from accel_env.solve.versions import allows, split_stack, stack_fits
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
     from accel_env.matrix.types import Stack, StackRelease
     from accel_env.vendors import Vendor
-
-
-NO_GLIBC = "0"  # below every floor
 
 
 class Ground:
@@ -44,7 +42,7 @@ class Ground:
         self.stack: Stack | None = self.stacks.get(self.stack_name)
         self.vendor: Vendor | None = vendors().get(self.stack.vendor) if self.stack else None
         self.beneath = beneath(self.stack, asked)
-        self.libc, self.libstdcxx = self._base()
+        self.libc, self.libstdcxx = base_levels(matrix, host, policy, self.stack_name)
         # by identity: the matrix shares equal needs, and hashing one anew for each candidate costs more than judging it
         self._arch: dict[tuple[int, str], tuple[Failure | None, bool]] = {}
         self._simple: dict[int, Failure | None] = {}
@@ -52,17 +50,6 @@ class Ground:
         self._full: dict[str, bool] = {}
         self._rules: dict[tuple[str, bool], list[Failure]] = {}
         self._driver: dict[tuple[str, bool], Failure | None] = {}
-
-    def _base(self) -> tuple[str, str]:
-        """glibc and GLIBCXX levels that bind: the host's in a venv, the lowest default image's in a container."""
-        if self.policy.target == "venv":
-            return (self.host.libc if self.host.libc_family in ("", "glibc") else NO_GLIBC), self.host.libstdcxx
-        if comes_in_images(self.matrix, self.host, self.stack_name):
-            return "", ""  # the vendor's image is the base, and each brings its own
-        images = [i for i in self.matrix.images() if i.default]
-        floor = min((i.libc for i in images if i.libc), key=lambda v: [int(n) for n in v.split(".")], default="")
-        cxx = min((i.libstdcxx for i in images if i.libstdcxx), key=lambda v: [int(n) for n in v.split(".")], default="")
-        return floor, cxx
 
     def _bit(self, key: str) -> int:
         return self.bits.get(key, ALWAYS)
@@ -100,7 +87,7 @@ class Ground:
                 failure = self._simple[id(need)] = self._simple_need(need)
             if failure:
                 (soft if need.soft else hard).append(failure)
-        failure = self._driver_of(candidate, jit)
+        failure = driver_failure(self, candidate, self._driver_of(candidate, jit))
         if failure:
             hard.append(failure)
         return Verdict(tuple(hard), tuple(soft), jit) if hard or soft or jit else CLEAN

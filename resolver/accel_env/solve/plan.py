@@ -23,6 +23,7 @@ def plan(result: Solution | Conflict, matrix: Matrix) -> Json:
         "matrix": {"version": matrix.version, "digest": matrix.digest},
         "asks": [a.text or a.name for a in result.problem.asks],
         **bundles(result.problem, matrix),
+        **({"base": result.problem.policy.base} if result.problem.policy.base else {}),
         "target": result.problem.policy.target,
         "host": host(result.problem.host, result.problem.devices),
     }
@@ -71,7 +72,7 @@ def _solution(value: Solution, matrix: Matrix) -> Json:
         "python": value.python,
         "picks": {p.candidate.name: _pick(p, matrix) for p in value.picks},
         "outside": [a.text or a.name for a in value.outside],
-        "image": {"ref": image.ref, "digest": image.digest or None} if image else None,
+        "image": {"ref": image.ref, "digest": image.digest_on(value.problem.host.platform) or None} if image else None,
         "env": dict(value.env),
         "run_args": list(value.run_args),
         "lockable": value.lockable,

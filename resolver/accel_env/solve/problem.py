@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.errors import UsageError
 from accel_env.model import Ask, Device, Host, Nogood, Policy, Problem
+from accel_env.solve.images import image_pythons
 from accel_env.solve.stacks import active_stack, comes_in_images
 from accel_env.solve.verdict import Item
 from accel_env.solve.versions import split_stack
@@ -155,8 +156,8 @@ def pythons_of(problem: Problem, matrix: Matrix) -> tuple[str, ...]:
     if policy.target == "venv":
         return tuple(p for p in order if not p.endswith("t"))
     name = active_stack(matrix, problem.devices, policy)
-    if comes_in_images(matrix, host, name):
-        brought = {i.python for i in matrix.images() if i.torch and split_stack(i.stack)[0] == name}
+    if policy.base or comes_in_images(matrix, host, name):
+        brought = image_pythons(matrix, name, policy)
         return tuple(p for p in order if p in brought)
     based = {i.python for i in matrix.images() if i.default}
     return tuple(p for p in order if p in based)
@@ -187,8 +188,8 @@ def items_of(problem: Problem) -> tuple[Item, ...]:
     drivers = list(dict.fromkeys(d.driver for d in problem.devices if d.driver))
     if drivers:
         rows.append(("host", "driver", f"driver {', '.join(drivers)}", 0))
-    if policy.stack:
-        rows.append(("host", "stack", f"stack {policy.stack}", 0))
+    chosen = (("base", policy.base), ("stack", policy.stack))
+    rows += [("host", key, f"{key} {value}", 0) for key, value in chosen if value]
     if policy.python or (policy.target == "venv" and host.python):
         rows.append(("host", "python", f"Python {policy.python or python_minor(host.python)}", 0))
     if policy.target == "venv":

@@ -8,6 +8,7 @@ from dataclasses import replace
 from accel_env.model import Ask, Change, Problem, Relaxation
 from accel_env.solve.core import minimal_core
 from accel_env.solve.field import Field
+from accel_env.solve.images import VENDOR
 from accel_env.solve.problem import choose_devices, distinct
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, feasible, search
@@ -16,7 +17,9 @@ from accel_env.solve.versions import allows, parse, split_stack
 
 PAIRS = 4
 CPU_STACK = "cpu"
-COST = {"package": 1, "python": 2, "stack": 3, "drop": 4, "source": 4, "libc": 5, "target": 5, "device": 6, "driver": 7}
+COST = {
+    "package": 1, "python": 2, "base": 3, "stack": 3, "drop": 4, "source": 4, "libc": 5, "target": 5, "device": 6, "driver": 7,
+}  # fmt: skip
 GIVES_UP = 9
 
 
@@ -92,6 +95,7 @@ def _edits(field: Field, within: int, item: Item) -> Iterator[tuple[Change, Fiel
     makers = {
         "python": _python_edits,
         "stack": _stack_edits,
+        "base": _base_edits,
         "libc": _libc_edits,
         "target": _target_edits,
         "device": _device_edits,
@@ -130,6 +134,13 @@ def _stack_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
     if version:
         yield Change("stack", name, ""), replace(problem, policy=replace(problem.policy, stack=name))
     yield Change("stack", "", ""), _other_stack(field, "")
+
+
+def _base_edits(field: Field, _: Item) -> Iterator[tuple[Change, Problem]]:
+    problem = field.problem
+    if problem.policy.base != VENDOR:
+        yield Change("base", VENDOR, ""), replace(problem, policy=replace(problem.policy, base=VENDOR))
+    yield Change("base", "", ""), replace(problem, policy=replace(problem.policy, base=""))
 
 
 def _other_stack(field: Field, stack: str) -> Problem:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from accel_env.model import Candidate, Need, Subject
+from accel_env.solve.stacks import OWN
 from accel_env.solve.verdict import Verdict
 from accel_env.solve.versions import allows
 
@@ -90,6 +91,8 @@ class Lookup:
         """The candidates that meet a need on torch or on a package; the same answer as `satisfies`, for a whole slot."""
         name = "torch" if need.subject is Subject.TORCH else need.name
         fitting = union(self._fitting(need.allows, self.versions.get(name, {})))
+        if compiled_against(need):
+            fitting &= ~union(self.provided.get(OWN, {}).values())
         if need.subject is Subject.TORCH and need.values:
             fitting &= union(self.builds.get(build, 0) for build in need.values)
         for key, wanted in need.abi:
@@ -122,6 +125,8 @@ def union(masks: Iterable[int]) -> int:
 
 def satisfies(candidate: Candidate, need: Need) -> bool:
     """True when having `candidate` meets a need on torch or on a package."""
+    if compiled_against(need) and candidate.module == "torch" and OWN in dict(candidate.provides):
+        return False
     if need.subject is Subject.TORCH:
         if not allows(need.allows, candidate.version) or (need.values and candidate.build not in need.values):
             return False
@@ -133,7 +138,16 @@ def satisfies(candidate: Candidate, need: Need) -> bool:
         return not (named and allows(need.allows, version))
     if not named:
         return need.when == "present"
-    return allows(need.allows, version)
+    provided = dict(candidate.provides)
+    return allows(need.allows, version) and all(_abi(provided.get(key, ""), wanted) for key, wanted in need.abi)
+
+
+def compiled_against(need: Need) -> bool:
+    """True for a need that a published release of torch meets and a vendor's own build of it is not known to: that of a binary on
+    releases of torch, or an exact pin. Ranges in metadata (`torch>=2.4`) go by the version alone, as pip reads them."""
+    if need.subject is Subject.TORCH:
+        return bool(need.allows)
+    return need.name == "torch" and need.when != "absent" and "==" in need.allows
 
 
 def labelled(spec: str, version: str, build: str) -> str:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
     from accel_env.matrix.types import Stack
 
+OWN = "own"  # what a vendor's own build of torch provides: its ABI is nobody else's
+
 
 def comes_in_images(matrix: Matrix, host: Host, stack: str) -> bool:
     """True where a stack's torch comes in the vendor's images and not as wheels."""
