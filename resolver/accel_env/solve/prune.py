@@ -194,8 +194,11 @@ def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
 
 def _extras_fit(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
     """Whether a build is one that the extras of an ask name; extras that name none say nothing."""
-    rows = [c for platform in matrix.platforms(candidate.name) for c in matrix.candidates(candidate.name, platform)]
-    makers = {word for c in rows for word in (*c.extras, c.build)} if any(c.extras for c in rows) else set()
+    makers: set[str] = set()
+    for name in {ask.name, candidate.name}:
+        rows = [c for platform in matrix.platforms(name) for c in matrix.candidates(name, platform)]
+        made = any(c.extras for c in rows)
+        makers.update(word for c in rows for word in (*c.extras, c.build) if made)
     return {normalise(extra) for extra in ask.extras} & makers <= {*candidate.extras, candidate.build}
 
 
