@@ -39,9 +39,9 @@ class Request:
     offline: bool = False
     overlays: tuple[str, ...] = ()
     source_builds: bool = False
-
     base: str = ""
     own_base: bool = False
+
 
 def matrix_of(overlays: tuple[str, ...] = ()) -> Matrix:
     """The matrix with a site's overlays."""
@@ -85,10 +85,10 @@ def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> 
 
 def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ...]]:
     """The problem behind a request, and notes about requirement lines that were left out."""
+    from accel_env.app_image import vendor_base
     from accel_env.asks import read_asks
     from accel_env.solve.problem import inside_container, state
     from accel_env.system.real import RealSystem
-    from accel_env.app_image import vendor_base
 
     asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
     host = host_of(request, matrix)
@@ -99,10 +99,10 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
         stack=request.stack,
         python=request.python,
         source_builds=request.source_builds,
+        base=vendor_base(request.base, matrix, request.own_base) if request.base else "",
     )
     host = inside_container(host) if policy.target == "container" else host
     if not any(ask.name.startswith("@") for ask in asks):
-        base=vendor_base(request.base, matrix, request.own_base) if request.base else "",
         return state(host, asks, policy, matrix), notes
     from accel_env.solve.bundles import settled
 

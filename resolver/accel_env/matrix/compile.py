@@ -167,6 +167,8 @@ def _once(row: Row, known: Mapping[str, object], key: str, name: str) -> None:
 
 def _read_matrix(model: Model, row: Row) -> None:
     model.version = row.text("version")
+    days = row.whole("stale_after_days")
+    model.documents["matrix"] = {"stale_after_days": days} if days else {}
     row.close()
 
 
@@ -244,9 +246,9 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
         for platform, candidates in spread.items():
             sections[f"candidates/{name}/{platform}"] = pack_candidates(candidates)
     sections["platforms"] = platforms
+    sections.update(brought_sections(model))
     for name, tags in amender.tags.items():
         sections[f"inspected/{name}"] = tags
-    sections.update(brought_sections(model))
     beside, said = clashes(model.packages, model.facts)
     sections["beside"] = tuple(beside)
     sections.update({f"beside/{name}": {version: tuple(rows) for version, rows in told.items()} for name, told in beside.items()})

@@ -223,16 +223,16 @@ class Matrix:
         found: tuple[str, ...] = self._section("artifacts")
         return found
 
+    def inspected(self, name: str) -> Mapping[tuple[str, str, str, str, str], tuple[str, ...]]:
+        """(version, build, variant, index, platform) -> the wheel tags whose file was read and agrees; empty where none was."""
+        found: Mapping[tuple[str, str, str, str, str], tuple[str, ...]] = self._section(f"inspected/{name}") or {}
+        return found
+
     def _made(self, key: str, make: Callable[[], T]) -> T:
         """A value that is built once: callers must not change it."""
         if key not in self._kept:
             self._kept[key] = make()
         found: T = self._kept[key]
-        return found
-
-    def inspected(self, name: str) -> Mapping[tuple[str, str, str, str, str], tuple[str, ...]]:
-        """(version, build, variant, index, platform) -> the wheel tags whose file was read and agrees; empty where none was."""
-        found: Mapping[tuple[str, str, str, str, str], tuple[str, ...]] = self._section(f"inspected/{name}") or {}
         return found
 
     def _packages(self) -> dict[str, Any]:

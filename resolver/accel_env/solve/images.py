@@ -48,7 +48,7 @@ def image_pythons(matrix: Matrix, stack: str, policy: Policy) -> set[str]:
 
 
 def image_for(images: tuple[Image, ...], torch: Candidate, python: str, policy: Policy) -> Image | None:
-    """The image that a picked torch comes in: the one that it names, else one of its stack and release, of that Python if any is."""
+    """The image that a picked torch comes in: the one that it names, else one of its stack and release, of its Python first."""
     fitting = [i for i in images if (i.ref == torch.tag if torch.tag else i.stack == torch.stack and i.torch == torch.version)]
     fitting = [i for i in fitting if i.ref == policy.base] or fitting
     return next(iter([i for i in fitting if i.python == python] or fitting), None)
