@@ -5,6 +5,7 @@ Every function takes plain words and gives a plain mapping; what is printed, and
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,13 +45,15 @@ class Request:
 
 
 def matrix_of(overlays: tuple[str, ...] = ()) -> Matrix:
-    """The matrix with a site's overlays."""
+    """The matrix with a site's overlays: those of ACCEL_ENV_OVERLAY (paths, as PATH joins them) below those of the words."""
     from accel_env.matrix.load import open_matrix
     from accel_env.system.files import check_file
 
-    for name in overlays:
+    always = tuple(name for name in os.environ.get("ACCEL_ENV_OVERLAY", "").split(os.pathsep) if name.strip())
+    names = tuple(dict.fromkeys((*always, *overlays)))
+    for name in names:
         check_file(name)
-    return open_matrix(None, tuple(Path(name) for name in overlays))
+    return open_matrix(None, tuple(Path(name) for name in names))
 
 
 def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> Host:
@@ -172,7 +175,7 @@ def lock(request: Request, output: str, progress: Callable[[str], None] | None =
     matrix = matrix_of(request.overlays)
     lock, plan, told = closed(request, matrix, progress or _silent)
     files = {**lock_files(lock), "plan.json": plan_bytes(plan)}
-    return _put(plan, lock, output, files, told)
+    return _put(plan, lock, output, files, (*told, *_age(matrix)))
 
 
 def render(
@@ -194,7 +197,7 @@ def render(
     lock, plan, told = close_problem(problem, notes, matrix, progress or _silent, offline=request.offline)
     options = image_options(words, lock.solution, matrix, lock)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
-    return _put(plan, lock, output, files, told)
+    return _put(plan, lock, output, files, (*told, *_age(matrix)))
 
 
 def doctor(request: Request, sources: Sources) -> Json:
@@ -227,7 +230,8 @@ def matrix_lint(overlays: tuple[str, ...] = ()) -> Json:
 
 
 def matrix_stats(overlays: tuple[str, ...] = ()) -> Json:
-    """How much is known."""
+    """How much is known, and where it comes from."""
+    from accel_env.matrix.installed import origin
     from accel_env.matrix.stats import stats
 
     matrix = matrix_of(overlays)
@@ -246,6 +250,13 @@ def closed(
 
 def _reason(because: Any) -> Json:
     return {"need": because.need, "text": because.text, "fact": because.fact, "source": because.source, "grade": because.grade}
+
+
+def _age(matrix: Matrix) -> tuple[str, ...]:
+    """The word about an old matrix, for the talk beside what is written: files do not depend on the day."""
+    from accel_env.matrix.age import warning
+
+    return tuple(text for text in (warning(matrix),) if text)
 
 
 def _silent(_: str) -> None:

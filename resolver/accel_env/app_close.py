@@ -30,16 +30,23 @@ def plan_of(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...] 
     from accel_env.solve.plan import plan
 
     row = plan(result, matrix)
+    if matrix.overlays:
+        from accel_env.matrix.laid import laid
+
+        row["overlays"] = laid(row, matrix)
     row["warnings"] = [*row["warnings"], *({"rule": "requirement-line", "message": note, "source": ""} for note in notes)]
     return row
 
 
 def shown_plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ...] = ()) -> Json:
     """The plan as it is shown, with the best evidence of each pick. The one that is kept in a file is without: evidence that
-    arrives later must not make another image of it."""
+    arrives later must not make another image of it. So is the age of the matrix, which depends on the day."""
+    from accel_env.matrix.age import RULE, warning
     from accel_env.matrix.evidence import lift
 
-    return lift(plan_of(result, matrix, notes), matrix)
+    row = lift(plan_of(result, matrix, notes), matrix)
+    old = warning(matrix)
+    return {**row, "warnings": [*row["warnings"], {"rule": RULE, "message": old, "source": ""}]} if old else row
 
 
 def plan_bytes(plan: Json) -> bytes:

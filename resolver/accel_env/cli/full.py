@@ -83,7 +83,10 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(version("accel-env"))
+        from accel_env.matrix import installed, store
+
+        place = store.locate()
+        typer.echo(f"{version('accel-env')} (matrix {installed.read_version(place)}, {installed.origin(place)})")
         raise typer.Exit
 
 

@@ -7,12 +7,18 @@ from accel_env.cli.output import answer_json, answer_text, talk
 from accel_env.cli.text import Json, fits, items, mapping, pairs, program, quoted, reason, string, table, width, wrap
 
 HEAD = ("package", "version", "build", "index", "evidence")
+AGE = "matrix-old"  # the one warning that is about the matrix and not about the plan
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
 
 
 def print_plan(answer: Json, as_json: bool, words: Sequence[str], explained: bool = False) -> int:
     """Print a plan or a refusal as wanted; returns the exit code: 0, or 4 for a refusal."""
     refused = string(answer, "status") == "conflict"
+    if as_json or not refused:
+        # said where a program that keeps the answer does not lose it; a refusal says it itself
+        for warning in items(answer, "warnings"):
+            if string(warning, "rule") == AGE:
+                talk([f"warning: {AGE}", *wrap(string(warning, "message"), width(), "  ")])
     if as_json:
         answer_json(answer)
     elif refused:
@@ -85,6 +91,7 @@ def _setting(plan: Json, columns: int) -> list[str]:
         ("image", f"{image}@{digest[:DIGEST_SHOWN]}" if digest else f"{image} (not pinned)" if image else ""),
         ("env", quoted(env)),
         ("lock", "needs the network: no hash is known for some file" if string(plan, "lockable") == "False" else ""),
+        ("overlay", "; ".join(_overlay(row) for row in items(plan, "overlays"))),
         ("run", quoted(("docker", "run", "--rm", *args)) + " IMAGE" if image else ""),
     ]
     return pairs(rows, columns)
@@ -103,9 +110,19 @@ def left_out_lines(plan: Json, columns: int) -> list[str]:
     return lines
 
 
+def _overlay(row: object) -> str:
+    """An overlay and what of it the plan rests on."""
+    given = mapping(row, "gives")
+    gives = [f"{kind} {', '.join(map(str, items(given, kind)))}" for kind in given]
+    name = string(row, "name").removeprefix("overlay/")
+    return f"{name} ({', '.join(gives)})" if gives else f"{name} (nothing of it)"
+
+
 def _warnings(plan: Json, columns: int) -> list[str]:
     lines: list[str] = []
     for warning in items(plan, "warnings"):
+        if string(warning, "rule") == AGE:
+            continue
         source = string(warning, "source")
         text = string(warning, "message") + (f" ({source})" if source else "")
         lines += ["", f"warning: {string(warning, 'rule')}", *wrap(text, columns, "  ")]

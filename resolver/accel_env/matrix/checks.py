@@ -96,6 +96,13 @@ def python(value: str) -> str:
     return "" if _PYTHON.fullmatch(value) else f"`{value}` is no Python such as 3.12 or 3.14t"
 
 
+def registry(value: str) -> str:
+    """`host[:port][/path]` of an image registry, as references of images begin."""
+    known = re.fullmatch(r"[A-Za-z0-9.-]+(:\d+)?(/[a-z0-9][a-z0-9._/-]*)?", value)
+    is_host = "." in value or ":" in value or value == "localhost"
+    return "" if known and is_host else f"`{value}` is no registry such as docker.io"
+
+
 def url(value: str) -> str:
     """An absolute URL."""
     known = value.startswith(("https://", "http://", "file://"))

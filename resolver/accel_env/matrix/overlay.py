@@ -1,4 +1,4 @@
-"""A site's own file on top of the matrix: packages, devices, images, indexes, conflicts and what is forbidden."""
+"""A site's own file on top of the matrix: packages, devices, images, indexes, mirrors, conflicts, profiles, what is forbidden."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -9,6 +9,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from accel_env.matrix import checks, store, tables
 from accel_env.matrix.bundles import parse_bundles
 from accel_env.matrix.packages import Build, Package, Release, parse_package
+from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row
 from accel_env.model import Fact, Need, Subject
 
@@ -27,24 +28,52 @@ def read_overlay(model: Model, file: str, content: bytes, faults: Faults) -> Non
     model.raw[file] = plain
     row = open_row(plain, faults, file, "overlay")
     model.facts.update(tables.parse_facts(row))
-    _packages(model, row)
-    _devices(model, row)
-    model.indexes.update(tables.parse_indexes(row))
-    images = tables.parse_images(row)
+    held = _held(model, file)
+    _packages(model, row, held)
+    _devices(model, row, held)
+    indexes, images, bundles = tables.parse_indexes(row), tables.parse_images(row), parse_bundles(row)
+    model.indexes.update(indexes)
     named = {image.ref for image in images}
     model.images = images + tuple(image for image in model.images if image.ref not in named)
-    model.bundles.update(parse_bundles(row))
+    model.bundles.update(bundles)
+    held |= {"indexes": [*indexes], "images": sorted(named), "bundles": [*bundles]}
+    _mirrors(model, row, held)
+    if "profiles" in row:
+        model.profiles.update(parse_profiles(row))
     if "conflicts" in row:
         model.conflicts += tables.parse_conflicts(row)
     for item in row.rows("forbid"):
-        _forbid(model, item)
+        _forbid(model, item, held)
     row.close()
     for path, written in fact_uses(plain):
         if (written if ":" in written else f"{row.stem}:{written}") not in model.facts:
             faults.add(file, path, f"there is no fact `{written}`")
 
 
-def _packages(model: Model, row: Row) -> None:
+def _held(model: Model, file: str) -> dict[str, list[str]]:
+    """What an overlay brings, by kind, kept for the plans that rest on it."""
+    rows = model.documents.setdefault("overlays", {})
+    held: dict[str, list[str]] = {kind: [] for kind in ("builds", "devices", "forbids")}
+    rows[file] = held
+    return held
+
+
+def _mirrors(model: Model, row: Row, held: dict[str, list[str]]) -> None:
+    """URLs of indexes and registries of images, its own ones left alone: they say where they are."""
+    from accel_env.matrix.mirrors import moved_images, moved_indexes
+
+    mirrors = row.pairs("mirrors", check=checks.url, names=checks.url)
+    registries = row.pairs("registries", check=checks.registry, names=checks.registry)
+    own = set(held["indexes"])
+    indexes = moved_indexes({name: index for name, index in model.indexes.items() if name not in own}, mirrors)
+    model.indexes.update(indexes)
+    images = moved_images((image for image in model.images if image.ref not in held["images"]), registries)
+    model.images = tuple(images.get(image.ref, image) for image in model.images)
+    held["indexes"] += indexes
+    held["images"] += sorted(image.ref for image in images.values())
+
+
+def _packages(model: Model, row: Row, held: dict[str, list[str]]) -> None:
     for item in row.rows("packages"):
         if "schema" in item:
             item.one_of("schema", ("accel-env/package/1",))
@@ -54,19 +83,22 @@ def _packages(model: Model, row: Row) -> None:
         if others:
             item.fault("module", f"is `{package.module}`, the matrix says `{min(others)}`")
         model.packages.append(package)
+        held["builds"] += [f"{package.name}=={one.version}+{build.build}" for one in package.releases for build in one.builds]
 
 
-def _devices(model: Model, row: Row) -> None:
+def _devices(model: Model, row: Row, held: dict[str, list[str]]) -> None:
     from accel_env.matrix.compile import with_rows
 
     for item in row.rows("devices"):
         vendor = item.text("vendor")
         pci_vendor = item.optional("pci_vendor", checks.pci)
         known = model.vendors.get(vendor, tables.Vendor(vendor, pci_vendor, (), ()))
-        model.vendors[vendor] = with_rows(known, (tables.parse_device(item, vendor),))
+        device = tables.parse_device(item, vendor)
+        model.vendors[vendor] = with_rows(known, (device,))
+        held["devices"].append(device.name)
 
 
-def _forbid(model: Model, row: Row) -> None:
+def _forbid(model: Model, row: Row, held: dict[str, list[str]]) -> None:
     """A forbidden release gets a need on itself that nothing can meet, so that the refusal tells why."""
     name, why = row.text("name", check=checks.distribution), row.text("why")
     allows = row.optional("allows", checks.specifier)
@@ -77,6 +109,7 @@ def _forbid(model: Model, row: Row) -> None:
         model.facts[fact] = Fact(fact, why, row.file, "vendor", "")
     if name not in {package.name for package in model.packages}:
         row.fault("name", f"the matrix has no package `{name}`")
+    held["forbids"].append(f"{name} {allows}".strip())
     need = Need(Subject.PACKAGE, fact, name=name, unknown=True)
     try:
         wanted = SpecifierSet(allows)
