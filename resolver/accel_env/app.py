@@ -175,7 +175,7 @@ def lock(request: Request, output: str, progress: Callable[[str], None] | None =
     matrix = matrix_of(request.overlays)
     lock, plan, told = closed(request, matrix, progress or _silent)
     files = {**lock_files(lock), "plan.json": plan_bytes(plan)}
-    return _put(plan, lock, output, files, (*told, *_age(matrix)))
+    return _put(plan, lock, output, files, told, matrix)
 
 
 def render(
@@ -197,7 +197,7 @@ def render(
     lock, plan, told = close_problem(problem, notes, matrix, progress or _silent, offline=request.offline)
     options = image_options(words, lock.solution, matrix, lock)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
-    return _put(plan, lock, output, files, (*told, *_age(matrix)))
+    return _put(plan, lock, output, files, told, matrix)
 
 
 def doctor(request: Request, sources: Sources) -> Json:
@@ -252,20 +252,14 @@ def _reason(because: Any) -> Json:
     return {"need": because.need, "text": because.text, "fact": because.fact, "source": because.source, "grade": because.grade}
 
 
-def _age(matrix: Matrix) -> tuple[str, ...]:
-    """The word about an old matrix, for the talk beside what is written: files do not depend on the day."""
-    from accel_env.matrix.age import warning
-
-    return tuple(text for text in (warning(matrix),) if text)
-
-
 def _silent(_: str) -> None:
     return None
 
 
-def _put(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...]) -> Json:
-    """Write the files, remove what an earlier plan left, and say so."""
+def _put(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...], matrix: Matrix) -> Json:
+    """Write the files, remove what an earlier plan left, and say so. The age of the matrix is said here and is in no file."""
     from accel_env.lock.write import drop_stale, write_files
+    from accel_env.matrix.age import warning
 
     write_files(Path(output), files)
     gone = (f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
@@ -273,7 +267,7 @@ def _put(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...
         "schema": "accel-env/written/1",
         "plan": plan,
         "locked": len(closed.files),
-        "notes": [*closed.notes, *told, *gone],
+        "notes": [*closed.notes, *told, *filter(None, (warning(matrix),)), *gone],
         "written": [str(Path(output) / name) for name in sorted(files)],
     }
 
