@@ -25,6 +25,8 @@ TRIPS = [
     ("stack-missing", "error", "packages/ext.yaml", "{stack: cpu,", "{stack: cpus,", "no stack file holds `cpus`"),
     ("stack-missing", "error", "devices/acme.yaml", "stack: zz,", "stack: yy,", "no stack file holds `yy`"),
     ("stack-missing", "error", "images.yaml", "os: debian,", "os: debian, stack: zz-1.0,", "no stack file holds `zz-1.0`"),
+    ("stack-missing", "error", "stacks/zz.yaml", "over: {stack: cpu", "over: {stack: gpu", "no stack file holds `gpu`"),
+    ("over-package", "error", "stacks/zz.yaml", "beneath: [ext]", "beneath: [exit]", "the matrix has no package `exit`"),
     ("index-missing", "error", "torch/9.0.0.yaml", "index: house:zz10", "index: home:zz10", "indexes.yaml has no `home`"),
     ("index-missing", "error", "artifacts/assets.json", '"index": "assets"', '"index": "asset"', "indexes.yaml has no `asset`"),
     ("asset-tag", "error", "packages/ext.yaml", "    tag: v1.0\n", "", "holds {tag}"),

@@ -1,7 +1,7 @@
 """Cross-file rules about stacks, drivers, devices, images and profiles."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 
 from packaging.version import Version
@@ -106,11 +106,24 @@ def device_stacks_exist(model: Model) -> Iterator[LintProblem]:
     for image in model.images:
         if image.stack and image.stack not in known:
             yield error("stack-missing", "images.yaml", image.ref, f"no stack file holds `{image.stack}`")
+    yield from _over(model, known)
     served = {stack.vendor for stack in model.stacks.values()}
     for name, vendor in model.vendors.items():
         if name not in served and any(not row.unsupported for row in vendor.rows):
             yield error("vendor-unserved", f"devices/{name}.yaml", "vendor", f"no stack serves the devices of `{name}`",
                         "add the stack, or say `unsupported` of each device")
+
+
+def _over(model: Model, known: Collection[str]) -> Iterator[LintProblem]:
+    """A stack over another names one that is there, and packages of the matrix."""
+    names = set(model.names())
+    for stack in model.stacks.values():
+        file = f"stacks/{stack.name}.yaml"
+        if stack.over and stack.over.stack not in known:
+            yield error("stack-missing", file, "over.stack", f"no stack file holds `{stack.over.stack}`")
+        for name in stack.over.beneath if stack.over else ():
+            if name not in names:
+                yield error("over-package", file, "over.beneath", f"the matrix has no package `{name}`", "correct the name")
 
 
 def images_are_pinned(model: Model) -> Iterator[LintProblem]:
