@@ -22,6 +22,7 @@ MODULES = {
     ("matrix", "lint"): "accel_env.cli.matrix_lint",
     ("matrix", "stats"): "accel_env.cli.matrix_stats",
     ("matrix", "verify"): "accel_env.cli.matrix_verify",
+    ("matrix", "diff"): "accel_env.cli.matrix_diff",
     ("matrix", "update"): "accel_env.cli.matrix_update",
 }
 GROUPS = {"matrix": "Look into what accel-env knows."}
