@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -28,6 +29,7 @@ def version(value: str) -> str:
     return ""
 
 
+@cache
 def specifier(value: str) -> str:
     """A PEP 440 specifier set."""
     try:
@@ -42,8 +44,9 @@ def specifier_or_version(value: str) -> str:
     return specifier(value) if value[:1] in "<>=!~" else ""
 
 
+@cache
 def requirement(value: str) -> str:
-    """A PEP 508 requirement."""
+    """A PEP 508 requirement; releases repeat those of the one before, hence the cache."""
     try:
         Requirement(value)
     except InvalidRequirement as problem:

@@ -53,9 +53,11 @@ def pack_candidates(candidates: tuple[Candidate, ...]) -> Flat:
     rows: list[Flat] = []
     for item in candidates:
         fields: dict[str, object] = {name: _plain(getattr(item, name)) for name in names if name not in ("needs", "requires")}
-        both = (tuple(needs.setdefault(need, len(needs)) for need in part) for part in split(item.needs))
+        # hashing a need is what takes the time here: once each
+        places = {id(need): needs.setdefault(need, len(needs)) for need in item.needs}
+        both = (tuple(places[id(need)] for need in part) for part in split(item.needs))
         ground, partners = (parts.setdefault(part, len(parts)) for part in both)
-        whole = (tuple(needs[need] for need in item.needs), ground, partners)
+        whole = (tuple(places.values()), ground, partners)
         fields["needs"] = wanted.setdefault(whole, len(wanted))
         fields["requires"] = lists.setdefault(item.requires, len(lists))
         rows.append(tuple(fields[name] for name in names))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from accel_env.errors import InputError
 
@@ -122,7 +123,7 @@ def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] 
     """The mapping in a YAML file; what is wrong goes to `faults`. `lines`, if given, gets the line of every dotted path."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content)
+    loader = _loader()(content)
     try:
         node = loader.get_single_node()
     except (yaml.YAMLError, ValueError, RecursionError) as problem:
@@ -141,6 +142,26 @@ def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] 
         faults.add(file, "", "is nested too deeply, or an alias (`*name`) refers to what holds it")
         return {}
     return value if isinstance(value, dict) else {}
+
+
+@cache
+def _loader() -> Any:
+    """yaml's safe loader that remembers what kind of value a plain word is: they stand there a hundred thousand times."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    known: dict[tuple[str, tuple[bool, bool]], str] = {}
+
+    class Loader(base):  # type: ignore[misc]
+        def resolve(self, kind: type, value: Any, implicit: Any) -> str:
+            if kind is not yaml.ScalarNode:
+                return super().resolve(kind, value, implicit)  # type: ignore[no-any-return]
+            key = (value, implicit)
+            if key not in known:
+                known[key] = super().resolve(kind, value, implicit)
+            return known[key]
+
+    return Loader
 
 
 def yaml_texts(content: str, shown: str) -> object:
