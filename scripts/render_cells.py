@@ -140,4 +140,7 @@ def readme(states: Iterable[app_cells.State]) -> str:
 
 
 if __name__ == "__main__":
+    # what is committed follows this checkout, not what this user has installed or laid over it
+    os.environ.setdefault("ACCEL_ENV_MATRIX", str(Path(__file__).resolve().parents[1] / "matrix"))
+    os.environ.pop("ACCEL_ENV_OVERLAY", None)
     sys.exit(main())
