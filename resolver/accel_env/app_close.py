@@ -127,7 +127,7 @@ def _closed(
                 refused.append((closed, result))
             else:
                 raise _refused([*refused, (closed, result)], matrix)
-            problem = _learn(problem, closed)
+            problem = _learn(problem, closed, result, matrix)
     raise _refused(refused, matrix)
 
 
@@ -166,12 +166,21 @@ def _solve(problem: Problem, refused: list[tuple[Refusal, Solution]], matrix: Ma
     return answer_of(problem, matrix)
 
 
-def _learn(problem: Problem, refusal: Refusal) -> Problem:
+def _learn(problem: Problem, refusal: Refusal, solution: Solution, matrix: Matrix) -> Problem:
+    """The problem with what a refusal taught. Of packages that no machine decides about the closer then has the choice, since
+    walking down their releases one by one finds the right one late or never."""
     from accel_env.lock.words import NEEDED
+    from accel_env.solve.free import is_free
 
     if refusal.also:
         asks = tuple(Ask(name, "", text=name, origin=NEEDED) for name in refusal.also)
         return replace(problem, asks=problem.asks + asks)
+    named = {name for name, _, _ in refusal.picks} - set(problem.left)
+    platform, stack = problem.host.platform, solution.stack.partition("-")[0]
+    free = sorted(name for name in named if is_free(matrix, name, platform, stack))
+    asked = {ask.name for ask in problem.asks}
+    if free := [name for name in free if name not in asked] or free:
+        return replace(problem, left=(*problem.left, *free))
     return replace(problem, nogoods=(*problem.nogoods, Nogood(refusal.picks, refusal.reason)))
 
 

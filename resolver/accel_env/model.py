@@ -205,6 +205,7 @@ class Problem:
 
     `bundles`: what was asked for by name, whose members are among the asks; `optional`: the names of those that may go,
     `left_out`: those that went, `missing`: those that must not and have no name here; `remarks`: what choosing has to say.
+    `left`: packages of the matrix that the closer is to choose, because it would not have the release that was picked.
     """
 
     host: Host
@@ -218,6 +219,7 @@ class Problem:
     left_out: tuple[LeftOut, ...] = ()
     missing: tuple[LeftOut, ...] = ()
     remarks: tuple[Warned, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,11 @@ def unpicked(solution: Solution, names: Iterable[str], matrix: Knowledge) -> tup
     differ from what the stack's does. Then those that can stay as the index has them, because no build for the stack is known
     and the index's neither links torch nor holds code for a device.
     """
-    picked = {normalise(pick.candidate.name) for pick in solution.picks}
+    settled = {normalise(pick.candidate.name) for pick in solution.picks}
+    # of these the closer has the choice
+    settled |= {normalise(name) for name in (*solution.problem.left, *(ask.name for ask in solution.outside))}
     modelled = {normalise(name): name for name in matrix.package_names()}
-    found = {modelled[name] for name in map(normalise, names) if name in modelled and name not in picked}
+    found = {modelled[name] for name in map(normalise, names) if name in modelled and name not in settled}
     platform, stack = solution.problem.host.platform, solution.stack.partition("-")[0]
     builds = {name: matrix.candidates(name, platform) for name in sorted(found)}
     pending = [name for name in builds if any(_depends_on_stack(build) for build in builds[name])]

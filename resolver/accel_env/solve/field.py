@@ -34,7 +34,8 @@ class Field:
 
     `ranges`: one more bit for each ask, its version range alone; `source`: the bit that keeps source builds out. `pythons`:
     those to try, best first; those beyond `bound` only if the Python is given up. `outside`: asks that the matrix does not
-    model. `conflicted`: packages with known conflicts. The dictionaries are filled as questions come up.
+    model, or not in that range; `left`: packages of the matrix that the closer is to choose. `conflicted`: packages with known
+    conflicts. The dictionaries are filled as questions come up.
     """
 
     problem: Problem
@@ -49,6 +50,7 @@ class Field:
     asked: tuple[tuple[Ask, str], ...]
     outside: tuple[Ask, ...]
     conflicted: frozenset[str]
+    left: frozenset[str] = frozenset()
     lookups: dict[str, Lookup] = field(default_factory=dict)
     masks: dict[tuple[int, str], int] = field(default_factory=dict)
     links: dict[tuple[int, int], Link | None] = field(default_factory=dict)

@@ -228,6 +228,8 @@ def _outside(ask: Ask, names: Collection[str]) -> str:
     """An ask that the matrix does not model, with the name that may be meant where one is all but the same."""
     import difflib
 
+    if ask.name in names:
+        return (ask.text or ask.name) + (" (of which the matrix does not hold the release)" if ask.specifier else "")
     near = difflib.get_close_matches(ask.name, names, 1, ALIKE)
     return (ask.text or ask.name) + (f" (did you mean {near[0]}?)" if near else "")
 

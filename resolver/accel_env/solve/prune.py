@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
 from accel_env.solve.field import Field
+from accel_env.solve.free import unknown
 from accel_env.solve.ground import Ground
-from accel_env.solve.images import offered, off_base
+from accel_env.solve.images import off_base, offered
 from accel_env.solve.problem import distinct, items_of, normalise, pythons_of
 from accel_env.solve.slot import Entry, Slot, labelled
 from accel_env.solve.stacks import leads
@@ -29,11 +30,13 @@ def prune(problem: Problem, matrix: Matrix) -> Field:
     tried = pythons_of(problem, matrix)
     fixed = any(item.key == "python" for item in items)
     others = tuple(p.version for p in matrix.pythons() if p.version not in tried and not p.version.endswith("t")) if fixed else ()
-    names = matrix.package_names()
+    left = unknown(problem.asks, matrix, problem.host.platform, ground.stack_name).union(problem.left)
+    names = matrix.package_names() - left
     asked = tuple((a, matrix.modules()[a.name]) for a in problem.asks if a.name in names)
     outside = tuple(a for a in problem.asks if a.name not in names)
     conflicted = frozenset(name for c in matrix.conflicts() for name, _ in (c.a, c.b)).union(matrix.clashing())
-    result = Field(problem, matrix, ground, items, ranges, source, tried + others, len(tried), {}, asked, outside, conflicted)
+    pythons = tried + others
+    result = Field(problem, matrix, ground, items, ranges, source, pythons, len(tried), {}, asked, outside, conflicted, left)
     _fill(result)
     return result
 
@@ -65,7 +68,7 @@ def _reached(result: Field, slot: Slot) -> list[str]:
         for need in entry.partners:
             if need.subject is Subject.TORCH and need.when == "always":
                 found["torch"] = None
-            elif need.when == "always" and need.name in modules:
+            elif need.when == "always" and need.name in modules and need.name not in result.left:
                 found[modules[need.name]] = None
     return list(found)
 
