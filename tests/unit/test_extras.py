@@ -87,6 +87,7 @@ def picks(result: Solution | Conflict) -> dict[str, str]:
 def test_the_stack_chooses_the_build_and_the_build_brings_its_plugin(matrix: Matrix) -> None:
     result = solve(matrix, "fab")
     assert picks(result) == {"fab": "gpu13", "fab-gpu13": "any"}
+    assert isinstance(result, Solution)
     assert result.stack == "cuda-13.0"
     assert picks(solve(matrix, "fab", devices=())) == {"fab": "cpu"}
 
