@@ -136,10 +136,10 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 def test_the_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch) == 0
-    assert re.search(r"^v100-quant +v100-r580 +3\.12 +quant$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^v100-quant +v100-r580 +3\.12 +@quant$", capsys.readouterr().out, re.MULTILINE)
     assert run(monkeypatch, "show", "v100-quant") == 0
     shown = capsys.readouterr().out
-    assert "next: accel-env lock torch bitsandbytes transformers accelerate --host v100-r580 --python 3.12 -o DIR" in shown
+    assert "next: accel-env lock @quant --host v100-r580 --python 3.12 -o DIR" in shown
     assert run(monkeypatch, "resolve", "v100-quant", "t4g-torch") == 4
     assert "t4g-torch: no combination" in capsys.readouterr().out
     assert run(monkeypatch, "ci", "cpu-quant") == 0
@@ -148,7 +148,7 @@ def test_the_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert run(monkeypatch, "--format", "github") == 0
     assert len(json.loads(capsys.readouterr().out)["include"]) >= 36
     assert run(monkeypatch, "list", "cpu-quant", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["cells"][0]["asks"] == ["torch", "bitsandbytes", "transformers", "accelerate"]
+    assert json.loads(capsys.readouterr().out)["cells"][0]["asks"] == ["@quant"]
 
 
 @pytest.mark.parametrize(

@@ -309,12 +309,12 @@ def test_request_carries_every_option(fake_app: ModuleType, capsys: pytest.Captu
     fake_app.resolve = resolve  # type: ignore[attr-defined]
     words = (
         "torch bitsandbytes -r a.txt -rb.txt --host h.json --device A --device=B:2 --driver 1 --stack s --python 3.12 "
-        "--glibc 2.1 --arch arm64 --target venv --prefer newest --offline --overlay o.yaml --source-builds"
+        "--glibc 2.1 --arch arm64 --target venv --prefer newest --offline --overlay o.yaml --source-builds --base vendor"
     )
     assert main(["resolve", *words.split()]) == 0
     assert vars(seen[0]) == {
         "asks": ("torch", "bitsandbytes"), "requirement_files": ("a.txt", "b.txt"), "host": "h.json", "devices": ("A", "B:2"),
         "driver": "1", "stack": "s", "python": "3.12", "glibc": "2.1", "arch": "arm64", "target": "venv",
-        "prefer": "newest", "offline": True, "overlays": ("o.yaml",), "source_builds": True,
+        "prefer": "newest", "offline": True, "overlays": ("o.yaml",), "source_builds": True, "base": "vendor", "own_base": False,
     }
     assert capsys.readouterr().out.rstrip().endswith(f"next: accel-env lock {words} -o DIR")

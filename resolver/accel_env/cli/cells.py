@@ -57,9 +57,9 @@ def _asked(words: Words) -> tuple[str, tuple[str, ...]]:
 
 def _as_typed(answer: object) -> tuple[str, ...]:
     """The words that ask the same of `lock`, for the line that says what to do next."""
-    from accel_env.cli.text import items, string
+    from accel_env.cli.text import items, mapping, string
 
-    asks = tuple(str(ask) for ask in items(answer, "asks"))
+    asks = tuple(str(ask) for ask in items(mapping(answer, "cell"), "asks"))
     chosen = [(flag, string(answer, "cell", key)) for flag, key in OPTIONS]
     return (*asks, *(word for flag, value in chosen if value for word in (flag, value)))
 

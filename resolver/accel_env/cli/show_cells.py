@@ -1,7 +1,7 @@
 """The cells as text for people."""
 from __future__ import annotations
 
-from accel_env.cli.text import Json, items, mapping, pairs, string, table, wrap
+from accel_env.cli.text import Json, items, mapping, pairs, program, string, table, wrap
 
 
 def cell_lines(answer: Json, columns: int) -> list[str]:
@@ -10,8 +10,10 @@ def cell_lines(answer: Json, columns: int) -> list[str]:
     solved = any(string(row, "status") for row in rows)
     if not solved:
         lists = {string(row, "list"): " ".join(map(str, items(row, "asks"))) for row in rows}
+        own = [(name, asks) for name, asks in lists.items() if name != asks]
+        bundles = ["", f"a list with @ is a bundle: `{program()} matrix show bundles`"] if len(own) < len(lists) else []
         named = table(("cell", "machine", "python", "list"), [_asked(row) for row in rows], columns)
-        return [*named, "", *pairs(lists.items(), columns)]
+        return [*named, "", *pairs(own, columns), *bundles]
     ready = [row for row in rows if not items(row, "lacks")]
     lines = table(("cell", "stack", "python", "picks"), [_ready(row) for row in ready], columns) if ready else []
     others = [row for row in rows if items(row, "lacks")]
