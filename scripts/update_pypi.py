@@ -20,6 +20,7 @@ from packaging.version import InvalidVersion, Version
 
 from accel_env.matrix.packages import Package, Release
 from updating import edit, files, pages
+from updating.metadata import read_metadata
 from updating.run import Job, main
 from updating.source import PYPI
 from updating.wheels import Reader, UnknownWord, Wheel, package_of
@@ -180,21 +181,17 @@ def _samples(wheels: list[Found]) -> list[Found]:
     """One wheel per platform: releases differ between platforms, hardly ever between Pythons."""
     first: dict[tuple[str, ...], Found] = {}
     for one in wheels:
-        if one.wheel and one.file.metadata:
+        if one.wheel and (one.file.metadata or one.wheel.platforms not in first):
             first.setdefault(one.wheel.platforms, one)
-    return list(first.values()) or wheels[:1]
+    return list(first.values())
 
 
 def _requires(job: Job, one: Found) -> tuple[str, ...]:
-    """Requires-Dist of a wheel, word for word, without those of extras; empty where PyPI serves no metadata file."""
-    if not one.file.metadata:
-        job.notes.append(f"{one.file.name}: PyPI serves no metadata file: its requirements are missing in the draft")
-        return ()
-    url = f"{one.file.url}.metadata"
-    page = job.source.get(url) if one.file.metadata == "-" else job.source.check(url, one.file.metadata)
+    """Requires-Dist of a wheel, word for word, without those of extras."""
+    text = read_metadata(job.source, one.file)
     found: list[str] = []
-    for text in Parser().parsestr(page.text, headersonly=True).get_all("Requires-Dist") or []:
-        line = " ".join(str(text).split())
+    for row in Parser().parsestr(text, headersonly=True).get_all("Requires-Dist") or []:
+        line = " ".join(str(row).split())
         try:
             requirement = Requirement(line)
         except InvalidRequirement:

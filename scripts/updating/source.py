@@ -78,9 +78,16 @@ class Source:
             )
         return page
 
+    def place(self, url: str) -> str:
+        """Where a file of a logical URL really is: a URL, or a path in the folder of a copy."""
+        if self.copy and "://" not in self.copy:
+            parts = urlsplit(url)
+            return str(Path(self.copy) / parts.netloc / parts.path.lstrip("/"))
+        return self._real(url)
+
     def _read(self, url: str) -> Page:
         parts = urlsplit(url)
-        place = Path(self.copy) / parts.netloc / parts.path.lstrip("/")
+        place = Path(self.place(url))
         if parts.query:
             place = place.with_name(f"{place.name}@{parts.query}")
         candidates = [place / "index.json", place / "index.html"] if url.endswith("/") or place.is_dir() else [place]

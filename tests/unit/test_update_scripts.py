@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +104,26 @@ def test_pypi_drafts_what_is_new_and_claims_nothing(site: Site) -> None:
     assert torch.hashed == ("cp312",)
     fact = matrix.fact(torch.fact)
     assert (fact.grade, fact.checked) == ("vendor", "2026-12-01") and "PyPI" in fact.source
+
+
+def test_an_index_without_metadata_files_has_the_wheels_read(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(page(site, "numpy").read_text())
+    for row in rows["files"]:
+        row.pop("core-metadata", None)
+        if row["filename"].endswith(".whl"):
+            with zipfile.ZipFile(site.sites / "files" / row["filename"], "w") as wheel:
+                wheel.writestr("numpy/METADATA", "Requires-Dist: wrong")
+                wheel.writestr("numpy-2.5.5.dist-info/METADATA", "Name: numpy\nRequires-Dist: right>=1\n\nRequires-Dist: text")
+    page(site, "numpy").write_text(json.dumps(rows))
+    assert site.run("pypi", "--package", "numpy") == 0
+    assert open_matrix(site.matrix).candidates("numpy", "macos_aarch64")[0].requires == ("right>=1",)
+    shutil.rmtree(site.matrix)
+    shutil.copytree(DATA / "matrix", site.matrix)
+    for path in (site.sites / "files").glob("numpy-2.5.5*.whl"):
+        path.write_bytes(path.read_bytes()[:60])
+    capsys.readouterr()
+    assert site.run("pypi", "--package", "numpy") == 5
+    assert "is no wheel that can be read" in capsys.readouterr().err
 
 
 def test_one_package_alone(site: Site) -> None:
