@@ -71,7 +71,10 @@ def _package(job: Job, name: str, ours: list[Package], listed: Iterable[pages.Fi
             by_version.setdefault(version, []).append(file)
     _old(job, name, releases, by_version)
     new: dict[str, list[Found]] = {}
-    for version in sorted(_new(releases, by_version), key=Version):
+    versions = sorted(_new(releases, by_version), key=Version)
+    if name in job.settings.get("pypi", {}).get("newest_of_series", ()):
+        versions = list({Version(version).release[:2]: version for version in versions}.values())
+    for version in versions:
         try:
             found = [Found(file, version, reader.read(file.name)) for file in by_version[version]]
         except UnknownWord as problem:

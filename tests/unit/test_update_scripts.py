@@ -106,6 +106,14 @@ def test_pypi_drafts_what_is_new_and_claims_nothing(site: Site) -> None:
     assert (fact.grade, fact.checked) == ("vendor", "2026-12-01") and "PyPI" in fact.source
 
 
+def test_one_release_per_series_where_the_settings_say_so(site: Site) -> None:
+    text = page(site, "numpy").read_text().replace('"yanked": "broken"', '"yanked": false')
+    page(site, "numpy").write_text(text)
+    assert site.run("pypi", "--package", "numpy") == 0
+    versions = [one.version for one in open_matrix(site.matrix).candidates("numpy", "linux_x86_64")]
+    assert versions == ["2.5.6", "2.5.4", "2.4.7", "2.4.6"]
+
+
 def test_an_index_without_metadata_files_has_the_wheels_read(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(page(site, "numpy").read_text())
     for row in rows["files"]:
