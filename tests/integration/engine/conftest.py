@@ -73,7 +73,7 @@ def home() -> Generator[Home]:
     if given:
         yield home_of(Path(given))
         return
-    found = brought_up(Path(tempfile.gettempdir()) / f"accel-env-engine-{os.getuid()}")
+    found = brought_up(Path(tempfile.gettempdir()) / f"accel-env-engine-{os.getuid()}", "--disk", "20G")
     yield found
     found.script("down")
 
@@ -117,7 +117,8 @@ def spare(home: Home) -> Generator[Callable[..., Home]]:
         shutil.copy(home.folder / "base.digest", folder / "base.digest")
         if "--suite" not in words:
             (folder / "root").symlink_to(home.folder / "root")
-        return brought_up(folder, *words)
+        # On a disk of its own, which goes as one file.
+        return brought_up(folder, *words, *(() if "--disk" in words else ("--disk", "8G")))
 
     yield bring
     subprocess.run([str(SCRIPT), "down", str(folder)], check=True, env=OPEN)
