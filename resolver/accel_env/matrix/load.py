@@ -179,7 +179,7 @@ class Matrix:
         return found
 
     def beside(self, name: str, version: str) -> tuple[tuple[str, str, str, str], ...]:
-        """What may be beside a release, where that is less than anything: (distribution, specifier, `present` or `absent`, fact)."""
+        """What may be beside a release, where that is less than anything: (distribution, specifier, `present`|`absent`, fact)."""
         found: tuple[tuple[str, str, str, str], ...] = (self._section(f"beside/{name}") or {}).get(version, ())
         return found
 
