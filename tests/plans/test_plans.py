@@ -19,7 +19,7 @@ from accel_env.solve.problem import normalise
 HERE = Path(__file__).parent
 Row = Mapping[str, Any]
 GRID = [Version(f"{a}.{b}.{c}") for a in range(4) for b in range(40) for c in range(4)]
-OPTIONS = ("driver", "stack", "python", "glibc", "arch", "target", "prefer")
+OPTIONS = ("driver", "stack", "python", "glibc", "arch", "target", "prefer", "base")
 
 
 def rows() -> Iterator[Any]:

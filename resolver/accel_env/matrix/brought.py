@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INDEX = "image"
 # What a torch that an image brings says of itself, beside the ABI: `Ground` and the search ask for these.
-REF, OWN, COMPAT, REQUIRES = "image", "own", "compat", "requires"
+REF, OWN, COMPAT, REQUIRES, PURPOSE = "image", "own", "compat", "requires", "purpose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _spread(model: Model, files: list[Package], image: Image, text: str) -> Iter
             name=package.name, module=package.module, version=version, build=label or (same.build if same else "any"), variant="",
             index=INDEX, platform=platform, stack=image.stack, tags=(tag,), needs=_needs(model, package, image, platform, same),
             requires=(), provides=_provides(package, image, same), hashed=(tag,) if pinned else (), fact=image.fact,
-            tag=image.ref, rank=int(lead and bool(image.purpose)), note=image.note if lead else "",
+            tag=image.ref, note=image.note if lead else "",
         )
 
 
@@ -141,4 +141,5 @@ def _provides(package: Package, image: Image, same: Build | None) -> tuple[tuple
         stack, _, release = image.stack.partition("-")
         rows[stack] = release  # what loads a library by the release of the toolkit alone (`cuda`) does so here too
     rows |= {REF: image.ref} | ({COMPAT: "true"} if image.compat else {}) | ({REQUIRES: "true"} if image.requires else {})
+    rows |= {PURPOSE: image.purpose} if image.purpose else {}
     return tuple(sorted(rows.items()))

@@ -15,6 +15,7 @@ from accel_env.solve.conflict import told
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import stand_ins
 from accel_env.solve.field import Field
+from accel_env.solve.finish import in_images
 from accel_env.solve.problem import parse_ask, state
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, search
@@ -97,10 +98,19 @@ def settle(problem: Problem, bundles: Sequence[Bundle], matrix: Matrix) -> Probl
         _take_must(so_far, w)
     so_far.found = _search(whole, so_far.active)
     base = so_far.found
+    if base is None and not missing and (other := _on_an_image(problem, so_far, matrix)):
+        return settle(other, bundles, matrix)
     for w in (w for w in wanted if w.member.optional):
         if base is not None and not missing:
             _try(so_far, w, base, stack)
     return _settled(problem, wanted, so_far, missing)
+
+
+def _on_an_image(problem: Problem, so_far: _State, matrix: Matrix) -> Problem | None:
+    """The problem with a vendor's image as the base, where only that has what must be there."""
+    must = replace(problem, asks=(*so_far.taken, *problem.asks))
+    other = in_images(prune(must, matrix))
+    return replace(problem, policy=other[0].problem.policy, remarks=other[0].problem.remarks) if other else None
 
 
 def _wanted(problem: Problem, bundles: Sequence[Bundle], stack: str) -> Iterator[Wanted]:
@@ -246,7 +256,7 @@ def _settled(problem: Problem, wanted: Sequence[Wanted], so_far: _State, missing
     order = {ask: n for n, ask in enumerate(ask for w in wanted for ask, _ in w.names)}
     taken = sorted(so_far.taken, key=lambda ask: order[ask])
     return replace(problem, asks=(*taken, *problem.asks), optional=tuple(so_far.optional), left_out=tuple(so_far.left),
-                   missing=missing, remarks=tuple(so_far.remarks))
+                   missing=missing, remarks=(*problem.remarks, *so_far.remarks))
 
 
 def without(problem: Problem, name: str, why: str) -> Problem:

@@ -31,21 +31,31 @@ def answer(field: Field) -> Solution | Conflict:
 
 
 def in_images(field: Field) -> tuple[Field, Found] | None:
-    """An answer on a vendor's image, where no torch of any index is for these devices; None where one is, or nothing helps."""
-    problem, torch = field.problem, field.slots.get("torch")
-    if problem.policy.base or problem.policy.target == "venv" or not problem.devices or torch is None:
+    """An answer on a vendor's image, where torch, or something that was asked for, is on no index for these devices, and an image
+    brings it; None where that is not so, or an image is no answer either."""
+    problem = field.problem
+    if problem.policy.base or problem.policy.target == "venv" or not problem.devices:
         return None
-    foreign = (Subject.ARCH, Subject.STACK, Subject.CPU, Subject.OS)
-    if any(all(failure.need.subject not in foreign for failure in entry.verdict.failures) for entry in torch.entries):
-        return None
-    if not field.matrix.brought("torch", problem.host.platform):
+    names = ["torch", *(ask.name for ask, _ in field.asked)]
+    nowhere = [name for name in dict.fromkeys(names) if _nowhere(field, name)]
+    if not nowhere:
         return None
     devices = ", ".join(dict.fromkeys(d.name or d.arch for d in problem.devices))
-    told = Warned("vendor-image", f"no torch of any index is for {devices}: this plan builds on the vendor's image")
+    told = Warned("vendor-image", f"no {nowhere[0]} of any index is for {devices}: this plan builds on a vendor's image")
     policy = replace(problem.policy, base=VENDOR)
     other = prune(replace(problem, policy=policy, remarks=(*problem.remarks, told)), field.matrix)
     found = search(other)
     return (other, found) if found else None
+
+
+def _nowhere(field: Field, name: str) -> bool:
+    """True where every build of a package is for something else than these devices or of unknown make, and an image brings it."""
+    slot = field.slots.get(field.matrix.modules().get(name, ""))
+    if slot is None or not field.matrix.brought(name, field.problem.host.platform):
+        return False
+    foreign = (Subject.ARCH, Subject.STACK, Subject.CPU, Subject.OS)
+    own = [entry.verdict.failures for entry in slot.entries if entry.candidate.name == name and entry.rank < SOURCE_RANK]
+    return all(any(one.need.unknown or one.need.subject in foreign for one in failures) for failures in own)
 
 
 def solution(field: Field, found: Found) -> Solution:
@@ -202,7 +212,7 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
             f"{candidate.label} has no ahead-of-time code here: kernels are compiled just in time (JIT): a slow first run",
             candidate.fact,
         )
-    if candidate.rank == 1 and not candidate.note and candidate.index != INDEX:
+    if candidate.rank == 1 and not candidate.note:
         yield Warned("third-party-build", f"{candidate.label} is a third party's build ({candidate.index})", candidate.fact)
     if candidate.rank >= SOURCE_RANK:
         yield Warned(

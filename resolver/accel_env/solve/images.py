@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from accel_env.model import Candidate, Device, Host, Image, Need, Policy, Subject, Warned
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from accel_env.solve.ground import Ground
 
 INDEX, VENDOR = "image", "vendor"
-COMPAT, REQUIRES, REF = "compat", "requires", "image"
+COMPAT, REQUIRES, REF, PURPOSE = "compat", "requires", "image", "purpose"
 NO_GLIBC = "0"  # below every floor
 
 
@@ -27,10 +27,14 @@ def offered(matrix: Matrix, name: str, platform: str, policy: Policy) -> tuple[C
     return (*(c for c in matrix.brought(name, platform) if policy.base in (VENDOR, c.tag)), *rows)
 
 
-def off_base(matrix: Matrix, candidate: Candidate, policy: Policy, charge: int) -> Failure | None:
-    """Why a torch is none for the base that was asked for."""
+def off_base(matrix: Matrix, candidate: Candidate, policy: Policy, charge: int, asked: Collection[str]) -> Failure | None:
+    """Why a torch is none for the base that was asked for, or for the asks: an image for a purpose serves that alone."""
     if not policy.base or candidate.module != "torch":
         return None
+    purpose = dict(candidate.provides).get(PURPOSE, "")
+    if purpose and policy.base == VENDOR and purpose not in asked:
+        need = Need(Subject.PACKAGE, candidate.fact, name=candidate.name)
+        return Failure(need, f"{candidate.tag} is made for {purpose}, which was not asked for", (ALWAYS,))
     if candidate.index == INDEX and (policy.base in (VENDOR, candidate.tag) or _is_of(matrix, candidate, policy.base)):
         return None
     return Failure(Need(Subject.PACKAGE, candidate.fact, name=candidate.name), f"--base {policy.base} was asked for", (charge,))

@@ -112,7 +112,7 @@ class _Judge:
         # what only comes along is no reason to pass over a newer torch: there a soft failure is a warning and nothing more
         self._counts = module == "torch" or bool(self._asks)
         self._torch = module == "torch"
-        self._policy = problem.policy
+        self._policy, self._names = problem.policy, {ask.name for ask in problem.asks}
         self._base = next((item.bit for item in result.items if item.key == "base"), ALWAYS)
         self._pythons = _Pythons(result)
         self._labels = any("+" in ask.specifier or ask.extras for ask, _ in self._asks)
@@ -146,7 +146,7 @@ class _Judge:
     ) -> tuple[Verdict, tuple[int, ...], int, int, int]:
         verdict = self._ground.judge(candidate, ground)
         runs, hashed, failure = self._pythons(candidate)
-        other = off_base(self._matrix, candidate, self._policy, self._base)
+        other = off_base(self._matrix, candidate, self._policy, self._base, self._names)
         more = [one for one in (failure, other) if one]
         more += [_not_asked(ask, candidate, charge) for n, (ask, charge) in enumerate(self._asks) if missed >> n & 1]
         if more:
