@@ -184,5 +184,6 @@ def test_pypi_for_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = importlib.import_module("updating.run").main
     matrix = shutil.copytree(ROOT / "matrix", tmp_path / "matrix")
     words = ["--matrix", str(matrix), "--package", "numpy", "--package", "triton"]
-    assert main(module.__doc__, module.draft, words) == 0
-    assert main(module.__doc__, module.draft, [*words, "--check"]) == 0
+    # 3: a tag of today that the matrix has no word for yet, which is for people to see to
+    assert main(module.__doc__, module.draft, words) in (0, 3)
+    assert main(module.__doc__, module.draft, [*words, "--check"]) in (0, 3)
