@@ -71,6 +71,12 @@ TRIPS = [
      "numpy 2.1.0 is a first choice and rests on `packages/numpy:metadata`"),
     ("bundle-stack", "error", "bundles.yaml", "stacks: [zz-20]", "stacks: [zz-2]", "accel-zz[all] is for `zz-2`, which no stack is"),
     ("bundle-stack", "error", "bundles.yaml", "stacks: [cpu, zz]", "stacks: [cpu, zzz]", "other is for `zzz`"),
+    ("image-contents", "error", "images.yaml", "stack: zz-20.0, brings", "stack: zz, brings", "a release as its `stack`"),
+    ("image-package", "note", "images.yaml", 'ext: "1.0"}', 'ext: "1.0", apex: "1"}', "no package `apex`"),
+    ("image-purpose", "error", "images.yaml", "purpose: ext", "purpose: numpy", "made for numpy"),
+    ("image-code", "error", "images.yaml", "code: {torch: own}", "code: {torch: other}", "no list `other`"),
+    ("image-code", "error", "images.yaml", "code: {torch: own}", "code: {torch: own, numpy: own}", "code of numpy"),
+    ("code-unused", "note", "images.yaml", "code: {torch: own}, ", "", "no image names this list"),
     ("bundle-order", "error", "bundles.yaml", ", stacks: [zz-20]", "", "accel is never reached"),
     ("bundle-twice", "error", "bundles.yaml", "- torch\n", "- torch\n    - Torch>=9\n", "torch stands there twice"),
 ]

@@ -89,7 +89,7 @@ def test_devices_come_first_and_replace(root: Path, site: Path) -> None:
 def test_images_and_conflicts_add_up(root: Path, site: Path) -> None:
     matrix = open_matrix(root, (site,))
     assert [image.ref for image in matrix.images()] == [
-        "python:3.13-slim", "site/base:1", "python:3.12-slim", "python:3.13t-slim",
+        "python:3.13-slim", "site/base:1", "python:3.12-slim", "python:3.13t-slim", "vendor/torch:1",
     ]
     assert [conflict.id for conflict in matrix.conflicts()] == ["ext-numpy", "site"]
 

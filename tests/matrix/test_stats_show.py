@@ -15,16 +15,16 @@ from accel_env.matrix.stats import stats
 def test_counts(root: Path) -> None:
     found = json.loads(json.dumps(stats(open_matrix(root))))
     assert found["totals"] == {
-        "packages": 4, "releases": 6, "builds": 7, "candidates": 10, "wheels": 16, "devices": 4, "pci_ids": 3, "facts": 47,
+        "packages": 4, "releases": 6, "builds": 7, "candidates": 10, "wheels": 16, "devices": 4, "pci_ids": 3, "facts": 48,
         "hashes": 3,
     }
     assert found["packages"]["torch"] == {
         "releases": 2, "builds": 3, "candidates": 5, "wheels": 9, "hashed": 4, "unselectable": 1,
     }
     assert found["packages"]["ext"]["unselectable"] == 1
-    assert found["facts"] == {"vendor": 43, "measured": 2, "community": 2, "with doubt": 1}
+    assert found["facts"] == {"vendor": 43, "measured": 2, "community": 3, "with doubt": 1}
     assert found["artifacts"]["house:zz20"] == {"files": 4, "hashes": 2, "seen twice or more": 1, "in conflict": 1}
-    assert found["images"] == {"all": 3, "with digest": 3, "default": 3}
+    assert found["images"] == {"all": 4, "with digest": 4, "default": 3}
     assert found["stacks"] == {"cpu": 0, "zz": 2} and found["devices"] == {"acme": 4}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import date
 
-from accel_env.matrix import lint_bundles, lint_hardware, lint_inspected, lint_packages
+from accel_env.matrix import lint_bundles, lint_hardware, lint_images, lint_inspected, lint_packages
 from accel_env.matrix.compile import Model, fact_uses, read_model, stem_of
 from accel_env.matrix.findings import ERROR, LintProblem, error, note
 from accel_env.matrix.load import Matrix
@@ -27,6 +27,7 @@ def rules() -> tuple[Rule, ...]:
     return (
         facts_exist, facts_are_used, facts_are_dated, conflicts_name_packages,
         *lint_packages.rules(), *lint_hardware.rules(), *lint_inspected.rules(), *lint_bundles.rules(),
+        *lint_images.rules(),
     )
 
 
