@@ -35,11 +35,23 @@ def _known_conflicts(scene: Scene) -> Iterator[Finding]:
         if all(row is not None and _inside(row, spec) for row, spec in zip(rows, ranges, strict=True)):
             (a, _), (b, _) = conflict.a, conflict.b
             wanted = any(row is not None and row.wanted for row in rows)
-            rule = "package-pin-conflict" if wanted else "duplicate-install"
+            # a range that ends: it is these releases that do not go together, not the two packages
+            ends = any("<" in spec or "==" in spec for spec in ranges)
+            rule = "package-pin-conflict" if wanted else "package-pair-mismatch" if ends else "duplicate-install"
             level = "error" if scene.complaint else "warning"
             reason = scene.because("package", f"{a} and {b}: {conflict.why}", conflict.fact)
-            fix = Fix("package", b, do=f"remove {b}", command=f"pip uninstall {b}")
-            yield Finding(rule, b, level, f"{a} and {b} cannot be in one environment: {conflict.why}", (reason,), (fix,))
+            fixes = (*_out_of(scene, a, ranges[0]), *_out_of(scene, b, ranges[1])) if ends else ()
+            fixes = fixes or (Fix("package", b, do=f"remove {b}", command=f"pip uninstall {b}"),)
+            both = f"{a} {said(rows[0])} and {b} {said(rows[1])}" if ends and rows[0] and rows[1] else f"{a} and {b}"
+            yield Finding(rule, a if ends else b, level, f"{both} cannot be in one environment: {conflict.why}", (reason,), fixes)
+
+
+def _out_of(scene: Scene, name: str, spec: str) -> Iterator[Fix]:
+    """The newest release that a range leaves out: above it where there is one."""
+    for candidate in scene.matrix.candidates(name, scene.host.platform):
+        if not candidate.rank and not allows(spec, candidate.version):
+            yield Fix("package", name, f"=={candidate.version}", command=f'pip install "{name}=={candidate.version}"')
+            return
 
 
 def _inside(row: Installed, spec: str) -> bool:

@@ -78,7 +78,7 @@ def _of_stack(scene: Scene, found: Possible) -> list[Candidate]:
 def broken_needs(scene: Scene, candidate: Candidate) -> Iterator[Broken]:
     """The hard needs of a build on other packages that those which are there do not meet."""
     for need in candidate.needs:
-        if need.soft or need.unknown or not _applies(scene, need):
+        if (need.soft and need.name not in scene.book.named) or need.unknown or not _applies(scene, need):
             continue
         if need.subject is Subject.TORCH:
             broken = _torch_broken(scene, candidate, need)
@@ -133,7 +133,7 @@ def _package_broken(scene: Scene, candidate: Candidate, need: Need) -> Broken | 
     if need.when == "absent":
         bad = row.version and allows(need.allows, row.version)
     elif row.version:
-        bad = not allows(need.allows, row.version) and not (_is_series(row) and _overlap(scene, need, row))
+        bad = not _meets(need.allows, row.version) and not (_is_series(row) and _overlap(scene, need, row))
     else:
         found = scene.possible(need.name)
         bad = (
@@ -143,6 +143,11 @@ def _package_broken(scene: Scene, candidate: Candidate, need: Need) -> Broken | 
             and not any(satisfies(c, need) for c in found.candidates)
         )
     return Broken(candidate, need, need.name, f"{need.name} here is {said(row)}", True) if bad else None
+
+
+def _meets(spec: str, version: str) -> bool:
+    """True for a release that the specifier allows, and for a post-release of one: makers number builds of one code that way."""
+    return allows(spec, version) or (".post" in version and allows(spec, version.partition(".post")[0]))
 
 
 def _is_series(row: Installed) -> bool:
@@ -161,10 +166,14 @@ def _finding(scene: Scene, found: Possible, rows: Sequence[Broken]) -> Finding:
     rest = [c for c in found.candidates if c not in found.likely]
     by_all = found.exact and first.by_all and all(any(True for _ in broken_needs(scene, c)) for c in rest)
     by_all = by_all and not _elsewhere(scene, found, first)
+    by_all = by_all and not first.need.soft
     level = "error" if by_all or scene.mentions(component) or scene.mentions(found.installed.name) else "warning"
-    message = f"{need_text(first.need, first.candidate)}; {first.met}"
-    seen = dict.fromkeys((row.need.fact, need_text(row.need, row.candidate)) for row in rows[:3])
-    reasons = tuple(scene.because(first.need.subject.value, f"{text}; {first.met}", fact) for fact, text in seen)
+    message = scene.spoken(f"{need_text(first.need, first.candidate)}; {first.met}", first.candidate)
+    seen = {(row.need.fact, need_text(row.need, row.candidate)): row.candidate for row in rows[:3]}
+    reasons = tuple(
+        scene.because(first.need.subject.value, scene.spoken(f"{text}; {first.met}", candidate), fact)
+        for (fact, text), candidate in seen.items()
+    )
     return Finding(rule, component, level, message, reasons, unique(pair_fixes(scene, component, first)))
 
 
@@ -184,7 +193,7 @@ def name_pair(scene: Scene, installed: Installed, broken: Broken) -> tuple[str, 
     if other in book.named:
         return book.named[other], name
     every = scene.matrix.candidates(name, scene.host.platform)
-    if name != "torch" and any(c.variant and c.build in UNLABELLED for c in every):
+    if name != "torch" and other == "torch" and any(c.variant and c.build in UNLABELLED for c in every) and _version_fits(scene, broken):
         return ("soname-mismatch" if "sycl" in dict(broken.need.abi) else "native-lib-missing-for-runtime"), name
     if name in book.pairs:
         return "package-pair-mismatch", name
@@ -195,7 +204,19 @@ def name_pair(scene: Scene, installed: Installed, broken: Broken) -> tuple[str, 
     row = scene.row(other)
     if installed.wanted or name in book.pins or (row is not None and row.wanted):
         return "package-pin-conflict", name
-    return ("extension-abi-mismatch" if other == "torch" else "package-pin-conflict"), name
+    return ("extension-abi-mismatch" if other == "torch" and not _is_pure(broken.candidate) else "package-pin-conflict"), name
+
+
+def _is_pure(candidate: Candidate) -> bool:
+    """True where nothing is compiled, so that no torch can be the wrong one for its libraries."""
+    compiled = any(need.subject in (Subject.ARCH, Subject.TORCH) for need in candidate.needs)
+    return not compiled and all(tag.startswith("py") for tag in candidate.tags)
+
+
+def _version_fits(scene: Scene, broken: Broken) -> bool:
+    """True where the release of torch would do, or nobody says which it is: then its toolkit is what is apart."""
+    row = scene.torch()
+    return row is None or not row.version or row.vendor or allows(broken.need.allows, row.version)
 
 
 def _major_differs(scene: Scene, broken: Broken) -> bool:
@@ -220,9 +241,24 @@ def pair_fixes(scene: Scene, component: str, broken: Broken) -> Iterator[Fix]:
         yield Fix("package", component, broken.need.allows, command=f'pip install "{component}{broken.need.allows}"')
         yield from keep_torch_beside(scene, component)
         return
+    if broken.need.subject is Subject.PACKAGE and broken.other != "torch" and broken.need.when != "absent":
+        spec = broken.need.allows
+        yield Fix("package", broken.other, spec, command=f'pip install "{broken.other}{spec}"')
+        yield from _beside(scene, component, broken.other)
+        return
     yield from fitting_fixes(scene, component)
     yield from keep_torch_of(scene, component)
     yield from scene.book.recipe(component)
+
+
+def _beside(scene: Scene, name: str, other: str) -> Iterator[Fix]:
+    """The newest release of a package that takes the installed release of another one."""
+    row = scene.row(other)
+    for candidate in scene.matrix.candidates(name, scene.host.platform) if row is not None and row.version else ():
+        needs = [n for n in candidate.needs if n.subject is Subject.PACKAGE and n.name == other and n.when != "absent"]
+        if row is not None and not candidate.rank and all(allows(n.allows, row.version) for n in needs):
+            yield Fix("package", name, f"=={candidate.version}", command=f'pip install "{name}=={candidate.version}"')
+            return
 
 
 def keep_torch_beside(scene: Scene, name: str, limit: int = 3) -> list[Fix]:
