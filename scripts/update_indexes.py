@@ -26,6 +26,7 @@ Page = tuple[str, str]  # index with its path, package
 def draft(job: Job) -> None:
     """Compares every page with the matrix."""
     reader = job.reader()
+    _unread(job)
     by_index: dict[str, list[tuple[str, bool]]] = {}
     for (index, package), sure in sorted(_pages(job).items()):
         by_index.setdefault(index, []).append((package, sure))
@@ -55,6 +56,14 @@ def _pages(job: Job) -> dict[Page, bool]:
                     key = (build.index, package.name)
                     found[key] = found.get(key, False) or not _is_doubtful(build, package.name)
     return found
+
+
+def _unread(job: Job) -> None:
+    """Indexes that builds come from and that refresh.yaml does not speak of."""
+    used = {build.index.partition(":")[0] for one in job.model.packages for release in one.releases for build in release.builds}
+    known = {**job.settings["indexes"], **job.settings["assets"], "pypi": None, "image": None}
+    for name in sorted(used - set(known)):
+        job.notes.append(f"builds come from the index {name}, and refresh.yaml does not speak of it: it is not refreshed")
 
 
 def _is_doubtful(build: Build, name: str) -> bool:

@@ -151,6 +151,14 @@ def test_indexes_add_files_and_keep_rows(site: Site) -> None:
     assert (site.matrix / "artifacts/radeon-rocm-rel-7.2.json").exists()
 
 
+def test_an_index_that_nobody_refreshes_is_said(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "refresh.yaml"
+    settings.write_text((ROOT / "scripts" / "refresh.yaml").read_text().replace("  radeon: {}\n", ""))
+    assert site.run("indexes", "--settings", str(settings)) == 0
+    assert "builds come from the index radeon" in capsys.readouterr().err
+    assert not (site.matrix / "artifacts/radeon-rocm-rel-7.2.json").exists()
+
+
 def test_a_hash_that_nobody_had_is_filled_in(site: Site) -> None:
     assert site.run("indexes") == 0
     name = "torch-2.14.1%2Bcu126-cp313-cp313-manylinux_2_28_x86_64.whl"
