@@ -20,12 +20,12 @@ from packaging.version import InvalidVersion, Version
 
 from accel_env.matrix.packages import Package, Release
 from updating import edit, files, pages
+from updating.known import INDEX, look_for_gone, look_for_late
 from updating.metadata import read_metadata
 from updating.run import Job, main
 from updating.source import PYPI
 from updating.wheels import Reader, UnknownWord, Wheel, package_of
 
-INDEX = "pypi"
 LISTED = "PyPI simple index"
 
 
@@ -69,7 +69,8 @@ def _package(job: Job, name: str, ours: list[Package], listed: Iterable[pages.Fi
     for file in listed:
         if version := _version_of(file.name):
             by_version.setdefault(version, []).append(file)
-    _old(job, name, releases, by_version)
+    look_for_gone(job, name, releases, by_version)
+    look_for_late(job, name, releases, by_version, reader)
     new: dict[str, list[Found]] = {}
     versions = sorted(_new(releases, by_version), key=Version)
     if name in job.settings.get("pypi", {}).get("newest_of_series", ()):
@@ -100,19 +101,6 @@ def _version_of(file: str) -> str:
     return "" if version.local else str(version)
 
 
-def _old(job: Job, name: str, releases: Mapping[str, Release], by_version: Mapping[str, list[pages.File]]) -> None:
-    """A known release that is gone is a fault; a yanked one is for people to look at."""
-    for version, release in releases.items():
-        if not any(build.index == INDEX for build in release.builds):
-            continue
-        listed = by_version.get(str(Version(version)), [])
-        if not listed:
-            job.broken(f"{name} {version}: PyPI lists no file of it any more")
-        reasons = sorted({file.yanked for file in listed if file.yanked})
-        if reasons:
-            job.notes.append(f"{name} {version} is yanked on PyPI: {'; '.join(reasons)}")
-
-
 def _new(releases: Mapping[str, Release], by_version: Mapping[str, list[pages.File]]) -> list[str]:
     """The versions that are newer, or were uploaded later, than everything known; yanked ones are left out, and pre-releases
     where the newest that is known is none."""
@@ -136,9 +124,7 @@ def _release(job: Job, name: str, ours: list[Package], version: str, wheels: lis
     uploaded = min(one.file.uploaded for one in wheels)
     plain = _is_plain(ours)
     fact = f"pypi-{version}"
-    said = (
-        f"{name} {version} of {uploaded}: file names, Requires-Python and Requires-Dist (extras left out) as PyPI has them"
-    )
+    said = f"{name} {version} of {uploaded}: file names, Requires-Python and Requires-Dist (extras left out) as PyPI has them"
     if not plain:
         said += ". Nobody has read yet what its builds need (stack, architectures, torch): they are not picked"
     head: dict[str, Any] = {"version": version, "date": uploaded}

@@ -114,6 +114,16 @@ def test_one_release_per_series_where_the_settings_say_so(site: Site) -> None:
     assert versions == ["2.5.6", "2.5.4", "2.4.7", "2.4.6"]
 
 
+def test_wheels_that_came_late_are_said(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    rename(site, "2.5.4-cp313-cp313", "2.5.4-cp314-cp314t")
+    assert site.run("pypi", "--package", "numpy") == 0
+    assert "numpy 2.5.4 has wheels on PyPI that no build of the matrix names: cp314t (linux_x86_64)" in capsys.readouterr().err
+    rename(site, "2.5.4-cp314-cp314t", "2.5.4-cp317-cp317")
+    shutil.rmtree(site.matrix)
+    shutil.copytree(DATA / "matrix", site.matrix)
+    assert site.run("pypi", "--package", "numpy") == 3
+
+
 def test_an_index_without_metadata_files_has_the_wheels_read(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(page(site, "numpy").read_text())
     for row in rows["files"]:
