@@ -91,6 +91,8 @@ def settle(problem: Problem, bundles: Sequence[Bundle], matrix: Matrix) -> Probl
     problem = replace(problem, bundles=tuple(bundle.name for bundle in bundles))
     must = [w for w in wanted if not w.member.optional]
     missing = tuple(_nameless(w, stack) for w in must if not w.names)
+    if not missing and len(must) == len(wanted) and all(len(w.names) == 1 for w in must):
+        return replace(problem, asks=(*(w.names[0][0] for w in must), *problem.asks))  # nothing to choose
     asks = dict.fromkeys((*problem.asks, *(ask for w in wanted for ask, _ in w.names)))
     whole = prune(replace(problem, asks=tuple(asks)), matrix)
     so_far = _State(whole, whole.everything & ~_bits(whole, [ask for w in wanted for ask, _ in w.names]))
