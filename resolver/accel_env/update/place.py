@@ -81,7 +81,7 @@ def check(folder: str, what: str) -> tuple[str, str]:
     except InputError as problem:
         raise InputError("bundle-invalid", f"{what}: {problem.message}", context=problem.context, hint=hint) from None
     if not all(part.isdigit() for part in matrix.version.split(".")):  # it becomes the name of a folder, and is compared
-        wrong.append(f"matrix.yaml: version: `{matrix.version[:40]}` is no date such as 2026.11.30")
+        wrong.append(f"matrix.yaml: version: `{matrix.version[:40]}` is no date: numbers joined by dots")
     if wrong:
         raise InputError("bundle-invalid", f"{what} breaks rules of the matrix", context=tuple(wrong[:20]), hint=hint)
     return matrix.version, matrix.digest
