@@ -79,8 +79,11 @@ def home() -> Generator[Home]:
 
 
 @pytest.fixture
-def engine(home: Home, monkeypatch: pytest.MonkeyPatch) -> DockerEngine:
+def engine(home: Home, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> DockerEngine:
     """The Docker backend on the engine; child processes find it too."""
+    # A pytest that pytest-xdist does not fit lets go of the groups without a word, and then the tests count each other's images.
+    if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1" and "@engine" not in request.node.nodeid:
+        pytest.fail("tests of one engine are on several workers: run them with --dist loadgroup, or with -n 0")
     for name, value in home.settings.items():
         monkeypatch.setenv(name, value)
     return DockerEngine()
