@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from accel_env.inspect.symbols import new_strings
 from accel_env.inspect.wheel import Library, Wheel
 
 Json = dict[str, Any]
 _BASE = re.compile(r"(?:lib(?:c|m|dl|rt|pthread|util|gcc_s|stdc\+\+|python[\w.]+)|ld-linux[\w-]*)\.so(?:\.\d+)*")
 _RUNTIME = re.compile(r"lib(?:cudart|sycl|amdhip64|hipblas)\.so")
-_VENDORED = re.compile(r"(?:^|/)[^/]+\.libs/")  # where auditwheel puts copies of other projects' libraries
+# Copies of other projects' libraries, as auditwheel and the like put and name them.
+_VENDORED = re.compile(r"(?:^|/)[^/]+\.libs/|[.-][0-9a-f]{8}\.so")
 _FAMILIES = {"glibc": "GLIBC_", "glibcxx": "GLIBCXX_", "cxxabi": "CXXABI_"}
 _CUDA_SYMBOL = re.compile(r"4cuda|cuda_|CUDA")
 
@@ -34,7 +36,7 @@ def record(wheel: Wheel, torches: Iterable[Exports] = ()) -> Json:
     row["wheel_tags"] = sorted(wheel.tags) if not _same_tags(wheel) else []
     row.update(_floors(wheel.libraries))
     row["needed"] = _needed(own, {name for item in wheel.libraries for name in (item.soname, item.name.rpartition("/")[2])})
-    row.update(_code(own))
+    row.update(_together(own))
     row["kernels"] = [name for name, _ in wheel.kernels]
     row["torch"] = _torch(wheel, tuple(torches), row["needed"])
     row["cxx11"] = _own_abi(own)
@@ -74,19 +76,29 @@ def _needed(libraries: Iterable[Library], inside: set[str]) -> list[str]:
     return sorted(name for name in names if name not in inside and not _BASE.fullmatch(name))
 
 
-def _code(libraries: Iterable[Library]) -> Json:
-    """Architectures: those that at least half of the device code has, and under `some` the rest."""
-    listed = list(libraries)
-    total = sum(library.cuda.containers for library in listed)
+def _code(library: Library) -> Json:
+    """Architectures of a library: those that at least half of its fat binaries have, and under `some` the rest."""
     row: Json = {}
-    for key, counts in (("code", [item.cuda.code for item in listed]), ("ptx", [item.cuda.ptx for item in listed])):
-        names = {name for count in counts for name in count}
-        most = {name for name in names if 2 * sum(count[name] for count in counts) >= total}
-        row[key], row[f"some_{key}"] = _sorted(most), _sorted(names - most)
-    row["gfx"] = _sorted({name for library in listed for name in library.gfx})
-    row["sycl"] = sorted({name for library in listed for name in library.sycl.targets})
-    row["sycl_devices"] = sorted({name for library in listed for name in library.sycl.devices})
+    for key, count in (("code", library.cuda.code), ("ptx", library.cuda.ptx)):
+        most = {name for name in count if 2 * count[name] >= library.cuda.containers}
+        row[key], row[f"some_{key}"] = _sorted(most), _sorted(set(count) - most)
+    row["gfx"], row["sycl"] = _sorted(library.gfx), sorted(library.sycl.targets)
+    row["sycl_devices"] = sorted(library.sycl.devices)
     return row
+
+
+def _together(libraries: Iterable[Library]) -> Json:
+    """Architectures of a wheel: those that all its libraries with device code have, and under `some` the rest."""
+    rows = [_code(library) for library in libraries if library.cuda.containers or library.gfx or library.sycl.targets]
+    found: Json = {}
+    for key in ("code", "ptx"):
+        listed = [row for row in rows if row["code"] or row["some_code"] or row["ptx"] or row["some_ptx"]]
+        names = {name for row in listed for name in (*row[key], *row[f"some_{key}"])}
+        all_have = {name for name in names if all(name in row[key] for row in listed)}
+        found[key], found[f"some_{key}"] = _sorted(all_have), _sorted(names - all_have)
+    for key in ("gfx", "sycl", "sycl_devices"):
+        found[key] = _sorted({name for row in rows for name in row[key]})
+    return found
 
 
 def _sorted(names: Iterable[str]) -> list[str]:
@@ -101,9 +113,9 @@ def _groups(libraries: list[Library], whole: Mapping[str, Any]) -> list[Json]:
     """What single libraries say where that differs from the wheel as a whole; equal ones share a row."""
     rows: dict[str, Json] = {}
     for library in libraries:
-        if not (library.cuda.containers or library.gfx or library.sycl.targets):
-            continue
-        inside: Json = {"needed": [name for name in _needed([library], set()) if _RUNTIME.match(name)], **_code([library])}
+        if not library.machine or not (library.cuda.containers or library.gfx or library.sycl.targets):
+            continue  # thousands of bare cubins say together what they hold
+        inside: Json = {"needed": [name for name in _needed([library], set()) if _RUNTIME.match(name)], **_code(library)}
         ours = {**whole, "needed": [name for name in whole.get("needed", []) if _RUNTIME.match(name)]}
         if any(value != ours.get(key, []) for key, value in inside.items()):
             inside |= _floors([library])
@@ -115,7 +127,8 @@ def _groups(libraries: list[Library], whole: Mapping[str, Any]) -> list[Json]:
 
 def _torch(wheel: Wheel, torches: tuple[Exports, ...], needed: list[str]) -> Json:
     """What the wheel asks of torch, and which of the releases that were tried define all of it."""
-    if wheel.torch is None or any(library.soname == "libtorch.so" for library in wheel.libraries):
+    linked = any(name.startswith(("libtorch", "libc10")) for name in needed)
+    if wheel.torch is None or not linked or any(library.soname == "libtorch.so" for library in wheel.libraries):
         return {}
     names = wheel.torch.wanted
     wants_cuda = any(_CUDA_SYMBOL.search(name) for name in names)
@@ -144,7 +157,7 @@ def names_digest(names: Iterable[str]) -> str:
 def _own_abi(libraries: Iterable[Library]) -> bool | None:
     """For torch itself: std::string of the new C++ ABI in what it defines."""
     core = [library for library in libraries if library.soname in ("libc10.so", "libtorch_cpu.so")]
-    return any(b"__cxx11" in name for library in core for name in library.defined) if core else None
+    return new_strings(name for library in core for name in library.defined) if core else None
 
 
 def exports_of(wheel: Wheel, version: str) -> Exports:

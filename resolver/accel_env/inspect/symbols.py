@@ -37,10 +37,18 @@ def torch_use(undefined: Iterable[bytes], defined: Iterable[bytes]) -> TorchUse 
         return None
     stable = all(_STABLE.fullmatch(name) for name in wanted)
     texts = tuple(name.decode("utf-8", "replace") for name in wanted)
-    return TorchUse(texts, stable, _cxx11(wanted))
+    return TorchUse(texts, stable, new_strings(wanted))
 
 
-def _cxx11(names: list[bytes]) -> bool | None:
-    if any(mark in name for name in names for mark in _CXX11):
-        return True
-    return False if any(_OLD_STRING.search(name) for name in names) else None
+def new_strings(names: Iterable[bytes]) -> bool | None:
+    """Whether the names hold std::string of the new C++ ABI rather than of the old one; None where no name holds one.
+
+    By majority: a library of the old ABI may pass on a few names of the new one that it took in.
+    """
+    new = old = 0
+    for name in names:
+        if any(mark in name for mark in _CXX11):
+            new += 1
+        elif _OLD_STRING.search(name):
+            old += 1
+    return new > old if new or old else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from accel_env.matrix.inspected import Contents, Reading, requires_digest
+from accel_env.matrix.inspected import Contents, Reading, TorchSymbols, requires_digest
 from accel_env.model import Candidate, Fact, Need, Subject
 
 _SONAMES = {"cuda": "libcudart.so.", "sycl": "libsycl.so."}
@@ -31,7 +31,7 @@ class Check:
 def checks_of(candidate: Candidate, reading: Reading) -> tuple[Check, ...]:
     """Everything of a candidate that the reading speaks about."""
     found = list(_said(candidate, reading))
-    inside = reading.held.of(candidate.variant)
+    inside = None if candidate.variant and candidate.stack == "cpu" else reading.held.of(candidate.variant)
     if inside is not None:
         for need in candidate.needs:
             found.extend(_need(need, inside))
@@ -75,7 +75,7 @@ def _floor(need: Need, word: str, read: str) -> Iterator[Check]:
 
 
 def _arch(need: Need, inside: Contents) -> Iterator[Check]:
-    """The list is confirmed when the binary has code for all of it, and most of the code has nothing beyond it."""
+    """The list is confirmed when the binary has code for all of it, and nothing beyond it throughout."""
     code = {*inside.code, *inside.some_code, *inside.gfx}
     ptx = {*inside.ptx, *inside.some_ptx}
     if not code and not ptx:
@@ -103,10 +103,10 @@ def _lists(code: Iterable[str], jit: Iterable[str]) -> str:
 
 
 def _code_text(inside: Contents) -> str:
-    parts = [f"code for {', '.join((*inside.code, *inside.gfx)) or 'no one architecture throughout'}"]
-    parts += [f"in parts for {', '.join(inside.some_code)}"] if inside.some_code else []
-    parts += [f"PTX for {', '.join(inside.ptx)}"] if inside.ptx else []
-    parts += [f"PTX in parts for {', '.join(inside.some_ptx)}"] if inside.some_ptx else []
+    parts = [f"code for {', '.join((*inside.code, *inside.gfx)) or 'no one architecture'} throughout"]
+    parts += [f"in parts of it for {', '.join(inside.some_code)}"] if inside.some_code else []
+    parts += [f"PTX for {', '.join(inside.ptx)}" if inside.ptx else "no PTX throughout"] if not inside.gfx else []
+    parts += [f"PTX in parts of it for {', '.join(inside.some_ptx)}"] if inside.some_ptx else []
     return "; ".join(parts)
 
 
@@ -155,10 +155,21 @@ def _torch(candidate: Candidate, reading: Reading) -> Iterator[Check]:
     if not tried:
         return
     about = next((need for need in needs if need.subject is Subject.TORCH), None)
-    text = f"wants {torch.symbols} symbols of torch, all defined by {', '.join(sorted(torch.fits, key=Version)) or 'none read'}"
-    text += " (the stable C shim alone)" if torch.stable else ""
-    missing = "; ".join(f"{version} lacks {torch.lacks[version]}" for version in wrong)
-    yield Check("torch", not wrong, str(allowed) or "any", missing or "fits", about, None, text)
+    fits = ", ".join(sorted(torch.fits, key=Version)) or "no release read"
+    text = f"wants {torch.symbols} symbols of torch{' (the stable C shim alone)' * torch.stable}, all defined by {fits}"
+    text += f"; {wrong[-1]} lacks {torch.lacks[wrong[-1]]}" if wrong else ""
+    documented = about.allows if about and not set(wrong) >= set(tried) else ""
+    instead = replace(about, allows=_narrowed(documented, torch)) if wrong and about else None
+    yield Check("torch", not wrong, str(allowed) or "any", f"fits {fits}", about, instead, text)
+
+
+def _narrowed(allows: str, torch: TorchSymbols) -> str:
+    """The specifier less the releases that lack symbols: from the first to the last that has them all, as far as was tried.
+    Where none of what it allows has them, the caller leaves it out."""
+    fits = sorted(torch.fits, key=Version)
+    low, high = (Version(fits[0]), Version(fits[-1])) if fits else (Version("0"), Version("9999"))
+    gaps = [f"!={version}" for version in sorted(torch.lacks, key=Version) if low < Version(version) < high]
+    return ",".join([*([allows] if allows else []), *([f">={low}", f"<={high}"] if fits else []), *gaps])
 
 
 def _is_torch(need: Need) -> bool:

@@ -35,9 +35,14 @@ class Amender:
     was inspected and agrees; `differences`: what does not, before the binary won."""
 
     def __init__(
-        self, readings: Iterable[Reading], artifacts: Mapping[str, Mapping[str, Artifact]], facts: Mapping[str, Fact]
+        self, readings: Iterable[Reading], artifacts: Mapping[str, Mapping[str, Artifact]], facts: Mapping[str, Fact],
+        seen: Mapping[str, object],
     ) -> None:
+        """`seen`: inspected/disagreements.yaml; what it says a reading is silent about is not compared."""
         self._artifacts, self._documented = artifacts, facts
+        silent = seen.get("silent", [])
+        rows = silent if isinstance(silent, list) else []
+        self._silent = {(row.get("package"), row.get("subject")) for row in rows if isinstance(row, Mapping)}
         self._by: dict[tuple[str, str, str, str], dict[str, list[Reading]]] = {}
         for reading in readings:
             wheel = wheel_name(reading.filename)
@@ -76,7 +81,9 @@ class Amender:
                     yield tag, reading
 
     def _checks(self, candidate: Candidate, reading: Reading) -> Iterator[Check]:
-        yield from checks_of(candidate, reading)
+        for check in checks_of(candidate, reading):
+            if (candidate.name, check.subject) not in self._silent:
+                yield check
         artifact = self._artifacts.get(reading.index, {}).get(reading.filename)
         if artifact and artifact.sha256 and artifact.sha256 != reading.sha256:
             yield Check("sha256", False, artifact.sha256, reading.sha256)

@@ -240,7 +240,7 @@ def compile_matrix(root: str, overlays: tuple[str, ...] = ()) -> tuple[str, dict
     for index, files in model.artifacts.items():
         sections[f"artifacts/{index}"] = {name: flatten(artifact) for name, artifact in files.items()}
     platforms: dict[str, tuple[str, ...]] = {}
-    amender = Amender(model.readings, model.artifacts, model.facts)
+    amender = Amender(model.readings, model.artifacts, model.facts, model.documents.get("disagreements", {}))
     for name, spread in model.candidates(amender):
         platforms[name] = tuple(spread)
         for platform, candidates in spread.items():

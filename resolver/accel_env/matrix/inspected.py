@@ -21,8 +21,9 @@ _LISTS = ("needed", "code", "some_code", "ptx", "some_ptx", "gfx", "sycl", "sycl
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What libraries hold. `names`: which ones, empty for the wheel as a whole. `code`, `ptx`: in at least half of the device
-    code; `some_code`, `some_ptx`: the rest. Versions are the highest that symbols need, empty for none."""
+    """What libraries hold. `names`: which ones, empty for the wheel as a whole. `code`, `ptx`: throughout, which is in at least
+    half of the fat binaries of a library, and in all libraries of a wheel that hold any; `some_code`, `some_ptx`: the rest.
+    Versions are the highest that symbols need, empty for none."""
 
     names: tuple[str, ...] = ()
     glibc: str = ""
@@ -66,10 +67,11 @@ class Held:
     libraries: tuple[Contents, ...] = ()
 
     def of(self, variant: str) -> Contents | None:
-        """What counts for a variant: its own libraries together. None where no library is named after it."""
-        if not variant:
+        """What counts for a variant: its own libraries together (of `rocm64-older` those of `rocm64`), the wheel as a whole where
+        it tells no libraries apart. None where it does, and none is named after the variant."""
+        if not variant or not self.libraries:
             return self.whole
-        own = re.compile(rf"[^/]*{re.escape(variant)}(?![0-9a-z])[^/]*$")
+        own = re.compile(rf"(?<![0-9a-z])(?:lib[0-9a-z]*_)?{re.escape(variant.partition('-')[0])}(?![0-9a-z])[^/]*$")
         found = [item for item in self.libraries if any(own.search(name) for name in item.names)]
         return reduce(_joined, found) if found else None
 

@@ -21,7 +21,7 @@ def rules() -> tuple[Callable[[Model], Iterator[LintProblem]], ...]:
 
 def readings_agree(model: Model) -> Iterator[LintProblem]:
     """A reading that says otherwise stands in the list of disagreements, with both values; a row of the list is still true."""
-    amender = Amender(model.readings, model.artifacts, model.facts)
+    amender = Amender(model.readings, model.artifacts, model.facts, model.documents.get("disagreements", {}))
     for _ in model.candidates(amender):
         pass
     rows = _rows(model)
@@ -52,7 +52,7 @@ def readings_are_of_packages(model: Model) -> Iterator[LintProblem]:
 
 
 def _rows(model: Model) -> list[Row]:
-    found = model.documents.get("disagreements", {}).get("disagreements", [])
+    found = model.documents.get("disagreements", {}).get("disagreements")
     return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
 
 
