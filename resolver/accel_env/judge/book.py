@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import translate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accel_env.judge.book_rows import (
@@ -36,7 +36,7 @@ DOCUMENT = "judge"
 class Book:
     """All of judge.yaml."""
 
-    system: tuple[str, ...]
+    system: str
     vendor_words: tuple[str, ...]
     vendor_labels: tuple[str, ...]
     arm: tuple[str, ...]
@@ -67,7 +67,7 @@ class Book:
     def is_system(self, name: str) -> bool:
         """True for what is listed beside Python packages but is none: toolkits, drivers, libraries of the system."""
         name = name.lower().replace("_", "-")
-        return any(fnmatch(name, pattern) for pattern in self.system)
+        return bool(self.system) and re.match(self.system, name) is not None
 
     def is_arm(self, device: str) -> bool:
         """True for products that exist with Arm processors only."""
@@ -151,9 +151,9 @@ def open_book(matrix: Documents) -> Book:
 def _words(row: Row) -> dict[str, Any]:
     """Lists of names and patterns."""
     return {
-        "system": row.texts("system"),
-        "vendor_words": row.texts("vendor_words"),
-        "vendor_labels": row.texts("vendor_labels"),
+        "system": "|".join(translate(name) for name in row.texts("system")),
+        "vendor_words": _joined(row.texts("vendor_words")),
+        "vendor_labels": _joined(row.texts("vendor_labels")),
         "arm": row.texts("arm"),
         "vendor_signs": row.pairs("vendor_signs"),
         "plugins": row.texts("plugins"),
@@ -161,6 +161,11 @@ def _words(row: Row) -> dict[str, Any]:
         "pairs": frozenset(row.texts("pairs")),
         "pins": frozenset(row.texts("pins")),
     }
+
+
+def _joined(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The patterns as one: long lists of packages ask for each row."""
+    return ("|".join(f"(?:{pattern})" for pattern in patterns),) if patterns else ()
 
 
 def _rows(row: Row) -> dict[str, Any]:

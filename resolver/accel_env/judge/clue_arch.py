@@ -128,6 +128,8 @@ def _runs(scene: Scene, need: Need) -> bool:
 
 def false_alarm(scene: Scene, clue: Clue) -> Finding | None:
     """A warning about the device although older code of the same major version runs on it."""
+    if clue.component != "torch":
+        return plain(scene, clue)  # about no device
     said = _said_list(scene, clue)
     if scene.arch and said is not None and not _runs(scene, said):
         return nvidia(scene, clue)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 def plain(scene: Scene, clue: Clue) -> Finding:
     """The clue's own word."""
-    text = f"the text says: {clue.line.strip()}"
-    return Finding(clue.rule, clue.component, clue.severity, text, (scene.because("text", text, clue.fact),), unique(clue.fixes))
+    said = f"the text says: {clue.line.strip()}"
+    reason = scene.because("text", said, clue.fact)
+    return Finding(clue.rule, clue.component, clue.severity, clue.told, (reason,), unique(clue.fixes))
 
 
 def too_old(scene: Scene, clue: Clue) -> Finding:
@@ -81,6 +82,8 @@ def toolkit_driver(scene: Scene, version: str, *, full: bool = False) -> str:
 
 def requirement(scene: Scene, clue: Clue) -> Finding:
     """The image asks for a CUDA version that the driver does not offer."""
+    if clue.component.startswith("/"):
+        return plain(scene, clue)  # no requirement of the image on its driver
     wanted = clue.facts.get("image_cuda") or clue.facts.get("requires_cuda") or clue.facts.get("runtime_cuda") or ""
     return _by_runtime(scene, clue, wanted)
 

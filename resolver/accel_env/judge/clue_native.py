@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from accel_env.judge.builds import cuda_of, hip_of
 from accel_env.judge.clue_driver import plain
 from accel_env.judge.clue_pairs import completed, need_reasons
-from accel_env.judge.fixes import fitting_fixes, free_newer, keep_torch_of, torch_fixes
+from accel_env.judge.fixes import bound_to_torch, fitting_fixes, free_newer, keep_torch_of, torch_fixes
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.solve.versions import parse
 
@@ -35,6 +35,10 @@ def shadowed(scene: Scene, clue: Clue) -> Finding:
 def native_library(scene: Scene, clue: Clue) -> Finding:
     """One wheel with a library per toolkit, and that of torch's is not inside."""
     name = clue.component
+    if not clue.facts.get("library") and clue.facts.get("needs_soname"):
+        return plain(scene, clue)  # a library of the system, which no wheel holds
+    if not clue.facts.get("library") and not bound_to_torch(scene, name):
+        return plain(scene, clue)  # its libraries come by its own extras
     rule = "version-string-misparsed" if _misparsed(scene, clue) else clue.rule
     if rule == clue.rule == "version-string-misparsed" and not _misparsed(scene, clue) and hip_of(scene.torch_label()):
         rule = "native-lib-missing-for-runtime"
@@ -43,7 +47,7 @@ def native_library(scene: Scene, clue: Clue) -> Finding:
         fixes = [*free_newer(scene, name)]
     else:
         fixes = torch_fixes(scene, limit=3) if gone else fitting_fixes(scene, name)
-    fixes += [*_library_override(scene, clue), *keep_torch_of(scene, name, limit=2)]
+    fixes += [*_library_override(scene, clue), *(keep_torch_of(scene, name, limit=2) if bound_to_torch(scene, name) else ())]
     row = scene.row(name)
     if (row is not None and row.vendor) or "misparsed" in rule or gone:
         fixes.append(Fix("build", name, do="build it from source with torch's own toolkit version"))

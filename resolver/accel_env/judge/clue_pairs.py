@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import cuda_of
 from accel_env.judge.clue_driver import plain
-from accel_env.judge.fixes import beside, fitting_fixes, free_newer, keep_torch_of, torch_fixes, unique
+from accel_env.judge.fixes import beside, bound_to_torch, fitting_fixes, free_newer, keep_torch_of, torch_fixes, unique
 from accel_env.judge.pairs import broken_needs, keep_torch_beside
 from accel_env.judge.types import Clue, Finding, Fix
 from accel_env.judge.words import built_for
@@ -113,7 +113,8 @@ def cuda_major(scene: Scene, clue: Clue) -> Finding:
     fixes = fitting_fixes(scene, name) if name in scene.matrix.package_names() else []
     if not fixes and name in {row.name for row in scene.rows()}:
         fixes = [Fix("package", name, do="take the build for the CUDA major version of torch")]
-    fixes += torch_fixes(scene, fits, limit=3) if major and scene.torch() is not None else []
+    apart = any(fix.name and fix.name != "torch" for fix in clue.fixes) and not bound_to_torch(scene, name)
+    fixes += torch_fixes(scene, fits, limit=3) if major and scene.torch() is not None and not apart else []
     return completed(scene, clue, fixes, more=need_reasons(scene, name))
 
 
@@ -133,6 +134,8 @@ def pair(scene: Scene, clue: Clue) -> Finding:
     """Two packages of one release line: the component for this torch, or the torch for this component."""
     name = clue.component
     fixes: list[Fix] = []
+    if not bound_to_torch(scene, name) and any(fix.name for fix in clue.fixes):
+        return completed(scene, clue, (), more=need_reasons(scene, name))
     with scene.as_index():
         if name in scene.matrix.package_names():
             fixes += [*_wanted_by_torch(scene, name), *fitting_fixes(scene, name, soft=True)]

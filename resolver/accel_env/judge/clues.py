@@ -80,7 +80,7 @@ def _owner(scene: Scene, clue: Clue) -> str:
 
 def plain(scene: Scene, clue: Clue, fixes: Iterable[Fix] = (), message: str = "") -> Finding:
     """The finding that a clue stands for, with better fixes before its own."""
-    text = message or f"the text says: {clue.line.strip()}"
+    text = message or clue.told
     reason = scene.because("text", text, clue.fact)
     level = clue.severity
     return Finding(clue.rule, clue.component, level, text, (reason,), unique((*fixes, *clue.fixes)))

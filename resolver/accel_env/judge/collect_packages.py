@@ -24,11 +24,14 @@ def installed_of(
     """(Python packages by name, what is listed beside them and is none: toolkits, system software)."""
     system: dict[str, str] = {}
     groups: dict[str, list[tuple[int, Installed]]] = {}
-    for row in facts.packages:
+    kinds: dict[str, bool] = {}
+    for row in dict.fromkeys(facts.packages):  # logs print one list many times
         name = _name(row)
         if row.name.startswith("_") or name == "python":
             continue  # conda's own markers; the Python is no package of it
-        if book.is_system(name):
+        if name not in kinds:
+            kinds[name] = book.is_system(name)
+        if kinds[name]:
             system.setdefault(name.replace("-", "_"), row.text)
         else:
             groups.setdefault(name, []).append((row.rank, _read(name, row, book)))

@@ -51,9 +51,13 @@ def unmet_by_device(scene: Scene) -> Iterator[tuple[Device, Need]]:
 
 
 def device_findings(scene: Scene) -> Iterator[Finding]:
-    """A driver of before the device: it does not know it, whatever is installed."""
+    """A driver of before the device, or of after its support ended: it does not drive it, whatever is installed."""
     for device, need in unmet_by_device(scene):
         if not need.allows.startswith(">="):
+            text = f"driver {scene.driver.text} no longer drives {scene.named((device,))}: drivers {need.allows} do"
+            fix = Fix("driver", scene.vendor, spec=need.allows, do="install the last branch that drives the device")
+            reason = scene.because("driver", text, need.fact)
+            yield Finding("gpu-arch-unsupported-by-package", f"{scene.vendor}-driver", "error", text, (reason,), (fix,))
             continue
         rule, component = scene.book.driver_rule(scene.stack_name)
         text = f"driver {scene.driver.text} does not know {scene.named((device,))}: it needs driver {need.allows}"

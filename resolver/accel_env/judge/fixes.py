@@ -34,6 +34,14 @@ def _stacks(scene: Scene) -> set[str]:
     return scene.stacks() - {"cpu"} or {"cuda"}
 
 
+def bound_to_torch(scene: Scene, name: str) -> bool:
+    """False for a package that the matrix holds and that neither asks for a torch nor is asked for by one."""
+    if name not in scene.matrix.package_names() or name in scene.book.pairs:
+        return True
+    every = scene.matrix.candidates(name, scene.host.platform)
+    return any(n.subject is Subject.TORCH or (n.subject is Subject.PACKAGE and n.name == "torch") for c in every for n in c.needs)
+
+
 def fitting_fixes(scene: Scene, name: str, keep: Keep | None = None, limit: int = 3, *, soft: bool = False) -> list[Fix]:
     """Releases of a package that fit the torch that is there, and this host; `soft` needs count where somebody met one."""
     before = beside_old(scene, name)

@@ -27,6 +27,11 @@ EXPLAINS_SAME = {
     "vendor-stack-version-mismatch": ("extension-abi-mismatch",),
 }
 
+# The same where the cause is about one component.
+EXPLAINS_BY = {
+    ("gpu-arch-unsupported-by-package", "nvidia-driver"): ("device-not-passed", "driver-missing", "kernel-driver-not-loaded"),
+}
+
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings merged, marked and sorted; what came first stays first among equals."""
@@ -53,7 +58,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 def _marked(finding: Finding, causes: set[tuple[str, str]]) -> Finding:
     for cause, component in sorted(causes):
-        if finding.rule in EXPLAINS.get(cause, ()):
+        if finding.rule in (*EXPLAINS.get(cause, ()), *EXPLAINS_BY.get((cause, component), ())):
             return replace(finding, consequence_of=cause)
         if finding.component == component and finding.rule in EXPLAINS_SAME.get(cause, ()):
             return replace(finding, consequence_of=cause)

@@ -193,7 +193,8 @@ def name_pair(scene: Scene, installed: Installed, broken: Broken) -> tuple[str, 
     if other in book.named:
         return book.named[other], name
     every = scene.matrix.candidates(name, scene.host.platform)
-    if name != "torch" and other == "torch" and any(c.variant and c.build in UNLABELLED for c in every) and _version_fits(scene, broken):
+    native = any(c.variant and c.build in UNLABELLED for c in every)
+    if name != "torch" and other == "torch" and native and _version_fits(scene, broken):
         return ("soname-mismatch" if "sycl" in dict(broken.need.abi) else "native-lib-missing-for-runtime"), name
     if name in book.pairs:
         return "package-pair-mismatch", name

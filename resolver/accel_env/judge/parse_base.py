@@ -8,6 +8,7 @@ fixed number of times.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from accel_env.model import Device
 
 LINE_LIMIT = 4096  # characters looked at of one line; longer ones are data, not dumps
 TEXT_LIMIT = 16 << 20  # characters looked at of one text
+_REPEATED = 500  # times that one line counts: no machine has more devices, and logs repeat whole dumps
 
 # Who says it: the process or kernel that is meant, a tool that looks from outside, a conclusion from something else.
 RUNNING, TOOL, DERIVED = 3, 2, 1
@@ -120,8 +122,21 @@ def known(value: str) -> bool:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines as the tool printed them: without colours, quote marks, time stamps of a job log and trailing blanks."""
-    return [_cleaned(line) for line in text[:TEXT_LIMIT].splitlines()]
+    """The lines as the tool printed them: without colours, quote marks, time stamps of a job log and trailing blanks.
+
+    What a long text says again and again is left out, so that its time follows what it says; blank lines part lists and stay.
+    """
+    lines = [_cleaned(line) for line in text[:TEXT_LIMIT].splitlines()]
+    if len(lines) <= 2 * _REPEATED:
+        return lines
+    seen = Counter(lines)
+    often = {line: 0 for line, count in seen.items() if line and count > _REPEATED}
+    return [line for line in lines if line not in often or _counted(line, often)] if often else lines
+
+
+def _counted(line: str, often: dict[str, int]) -> bool:
+    often[line] += 1
+    return often[line] <= _REPEATED
 
 
 def _cleaned(line: str) -> str:

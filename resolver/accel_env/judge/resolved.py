@@ -36,7 +36,7 @@ BY_PACKAGES = frozenset(
 def with_resolved(findings: tuple[Finding, ...], scene: Scene) -> tuple[Finding, ...]:
     """The findings; the first error that packages can end, and has no verified way out yet, gets the solver's own answer."""
     for place, finding in enumerate(findings):
-        if finding.severity != "error" or finding.rule not in BY_PACKAGES:
+        if finding.severity != "error" or finding.rule not in BY_PACKAGES or _of_system(finding):
             continue
         if any(fix.verified for fix in finding.fixes):
             return findings
@@ -46,6 +46,11 @@ def with_resolved(findings: tuple[Finding, ...], scene: Scene) -> tuple[Finding,
         changed = replace(finding, fixes=(*finding.fixes, fix))
         return (*findings[:place], changed, *findings[place + 1 :])
     return findings
+
+
+def _of_system(finding: Finding) -> bool:
+    """True for a library of the operating system, which no package of Python brings."""
+    return finding.rule == "native-lib-missing-for-runtime" and ".so" in finding.component
 
 
 def resolved_fix(scene: Scene) -> Fix | None:

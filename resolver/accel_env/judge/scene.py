@@ -184,8 +184,6 @@ class Scene:
         labels = {c.build for c in found.likely} if found else set()
         return labels.pop() if len(labels) == 1 else ""
 
-    # --- the host -----------------------------------------------------------------------------------------------------
-
     def ground(self, stack: str) -> Ground:
         """The solver's view of the host for builds of a stack."""
         if stack not in self._grounds:
@@ -277,15 +275,19 @@ class Scene:
         parts = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", self.environment.variables.get(OVERRIDE, "").strip())
         return f"gfx{parts[1]}{int(parts[2]):x}{int(parts[3]):x}" if parts else ""
 
-    # --- words --------------------------------------------------------------------------------------------------------
-
     def spoken(self, text: str, candidate: Candidate) -> str:
-        """A sentence about a build; where only its label is known it names no version."""
+        """A sentence about a build; where only its label is known it names no version, where its label is inferred it says so."""
         row = self.row(candidate.name)
         if row is None or row.version or row.spec:
-            return text
+            named = f"{candidate.name} {candidate.version} (inferred: build {candidate.build})"
+            return text.replace(candidate.label, named, 1) if row and not row.local and self._several(candidate) else text
         label = row.local or candidate.build
         return text.replace(candidate.label, f"{candidate.name} ({label} build)" if label else candidate.name, 1)
+
+    def _several(self, one: Candidate) -> bool:
+        """True where a labelled build's release was published in builds of other labels too."""
+        found = self.possible(one.name) if one.build not in ("", "any") else None
+        return found is not None and len({c.build for c in found.candidates if c.version == one.version}) > 1
 
     def because(self, need: str, text: str, fact: str) -> Because:
         """A reason with its fact."""

@@ -160,6 +160,7 @@ def clue_of(signature: Signature, found: re.Match[str], table: Table, line: str)
         severity=signature.severity,
         fact=signature.fact,
         fixes=tuple(fix for fix in fixes if fix is not None),
+        means=_filled(signature.means, captures, table),
     )
 
 

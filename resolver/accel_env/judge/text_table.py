@@ -35,7 +35,7 @@ class Signature:
     """One kind of error text. `needles`: literals, one of which is in every such text; `unless`: literals of look-alikes.
 
     `pattern` is searched around a needle. `components`: the first whose placeholders can be filled counts.
-    `over`: signatures that say less about the same place.
+    `over`: signatures that say less about the same place. `means`: what such a text tells, where its own words do not.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Signature:
     unless: tuple[str, ...]
     over: frozenset[str]
     fact: str
+    means: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ def _signature(row: Row, lookups: Mapping[str, Mapping[str, str]], strict: bool)
         unless=row.texts("unless"),
         over=frozenset(row.texts("over")),
         fact=row.fact(),
+        means=row.optional("means"),
     )
     row.close()
     if strict:
@@ -158,7 +160,7 @@ def _check_placeholders(row: Row, signature: Signature, lookups: Mapping[str, Ma
         groups = re.compile(signature.pattern).groupindex
     except re.error:
         return
-    filled = [*signature.components, *signature.proves.values()]
+    filled = [*signature.components, *signature.proves.values(), signature.means]
     for recipe in signature.fixes:
         filled += [*recipe.fields.values(), *recipe.set.values(), *recipe.unset]
     for text in filled:

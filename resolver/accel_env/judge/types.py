@@ -69,6 +69,7 @@ class Clue:
 
     `rule` and `component` are a prior for the finding; `facts` what its captures prove (`cuda_driver: 12.8`,
     `torch_built: >=2.8`, `needs_soname: libcudart.so.13`); `line` the deciding line, `weight` orders clues of one text.
+    `means` is what the text tells in words, where its own words do not.
     """
 
     signature: str
@@ -80,6 +81,13 @@ class Clue:
     severity: str = "error"
     fact: str = ""
     fixes: tuple[Fix, ...] = ()
+    means: str = ""
+
+    @property
+    def told(self) -> str:
+        """What the text tells, as the message of a finding."""
+        said = f"the text says: {self.line.strip()}"
+        return f"{self.means}; {said}" if self.means else said
 
 
 @dataclass(frozen=True, slots=True)
