@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from accel_env import app
+from accel_env.app_close import answer_of, shown_plan
 from accel_env.errors import AccelEnvError
 from accel_env.matrix.load import Matrix, open_matrix
 from accel_env.model import EVIDENCE
@@ -37,7 +38,7 @@ def main(words: list[str] | None = None) -> int:
     if given.json:
         print(json.dumps({"share": round(share, 2), "counts": dict(counts), "not inspected": missing}, indent=1))
     else:
-        print(f"{counts['plans']} plans, {counts['refused']} refusals, {total} picks from PyPI: {share:.1f} % inspected or better")
+        print(f"{counts['plans']} plans, {counts['refused']} refusals; {total} picks from PyPI, {share:.1f} % inspected or more")
         print(", ".join(f"{level} {counts[level]}" for level in EVIDENCE))
         for row in missing[:40]:
             print(f"  {row['plans']:5d} {row['pick']}")
@@ -69,7 +70,7 @@ def solved(matrix: Matrix, profile: str, bundle: str) -> dict[str, Any]:
     """The plan as `resolve` shows it; no picks where there is none."""
     try:
         problem, notes = app.problem_of(app.Request(asks=(f"@{bundle}",), host=profile), matrix)
-        return app.shown_plan(app.answer_of(problem, matrix), matrix, notes)
+        return shown_plan(answer_of(problem, matrix), matrix, notes)
     except AccelEnvError:
         return {}
 

@@ -31,6 +31,7 @@ def stats(matrix: Matrix) -> Mapping[str, object]:
         "stacks": {name: len(stack.releases) for name, stack in sorted(matrix.stacks().items())},
         "facts": {**{grade: grades[grade] for grade in GRADES}, "with doubt": sum(bool(fact.doubt) for fact in facts)},
         "artifacts": artifacts,
+        "inspected": {name: count for name in packages if (count := _inspected(matrix, name))},
         "images": {
             "all": len(images), "with digest": sum(bool(image.digest or image.digests) for image in images),
             "default": sum(image.default for image in images),
@@ -56,6 +57,11 @@ def _package(matrix: Matrix, name: str) -> dict[str, int]:
         "hashed": len({(item.version, item.build, item.index, item.platform, tag) for item in candidates for tag in item.hashed}),
         "unselectable": sum(any(need.unknown for need in item.needs) for item in candidates),
     }
+
+
+def _inspected(matrix: Matrix, name: str) -> int:
+    """The (build, platform, tag) whose file was read and agrees."""
+    return sum(len(tags) for tags in matrix.inspected(name).values())
 
 
 def _files(matrix: Matrix, index: str) -> dict[str, int]:
