@@ -57,7 +57,7 @@ def resolved_fix(scene: Scene) -> Fix | None:
     """What `resolve` picks for the installed packages on this host; None without a device, or where nothing works."""
     plan = _plan(scene)
     torch = next((p.candidate for p in plan.picks if p.candidate.name == "torch"), None) if plan else None
-    if plan is None or torch is None:
+    if plan is None or torch is None or plan.problem.policy.base:  # a vendor's image is nothing to install
         return None
     rows = {p.candidate.name: p.candidate for p in plan.picks}
     kept = tuple(r for r in scene.environment.installed if r.name not in rows)
