@@ -50,6 +50,7 @@ def image_options(words: ImageWords, solution: Solution, matrix: Matrix, lock: L
         base=base_of(words.base) if words.base not in ("", VENDOR) else None,
         packages=book.compiler if words.compiler else (),
         compiler=words.compiler,
+        headers=book.headers if words.compiler else "",
         devel=devel_of(solution, book, matrix) if words.devel else None,
         env=demanded(solution, book, matrix) | added(solution, [file.name for file in lock.files] if lock else (), book),
         programs={PROGRAM: program()},

@@ -335,6 +335,17 @@ def test_a_word_that_packages_add_to_a_variable() -> None:
     assert options.env["CAN"] == "compute,utility,video" and "NVIDIA_REQUIRE_CUDA" in options.env
 
 
+def test_headers_of_a_distributions_python() -> None:
+    recipe = composed(LOCK, replace(COMPILER, headers="python3-dev"))
+    (line,) = (command for command in commands(recipe) if "python3-dev" in command)
+    install = "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends python3-dev"
+    for folder, wanted in (("/usr/include/python3.99", "INSTALL\n"), ("/usr/local/include/python3.99", "")):
+        script = f"python3() {{ echo {folder}; }}\n{line.replace(install, 'echo INSTALL')}"
+        done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True)
+        assert done.stdout == wanted
+    assert not any("case" in command for command in commands(composed(LOCK, COMPILER)))
+
+
 def test_what_made_a_dockerfile_is_said() -> None:
     lock = replace(LOCK, tools={**LOCK.tools, "made_by": "accel-env lock torch --device 'Tesla V100'"})
     options = RenderOptions(base=Image("own:1", DIGEST), compiler=True)

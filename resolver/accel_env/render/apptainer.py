@@ -18,7 +18,7 @@ PATH = "apptainer.def"
 def definition(solution: Solution, lock: Lock, recipe: Recipe, options: RenderOptions) -> str:
     """The text of the definition file. UsageError for a lock of which something must be compiled."""
     base = recipe.stages[0].base
-    system = system_steps(options.packages, keep=False) if options.packages else ()
+    system = system_steps(options.packages, keep=False, headers=options.headers) if options.packages else ()
     if compiled(lock):
         raise UsageError("unknown-format", "a definition file of Apptainer cannot compile packages", hint="leave --format out")
     commands = [command for step in system if isinstance(step, Run) for command in step.commands]

@@ -63,9 +63,10 @@ class SourceRule:
 
 @dataclass(frozen=True, slots=True)
 class RecipeBook:
-    """Everything in `recipe.yaml`. `compiler`: packages of the operating system."""
+    """Everything in `recipe.yaml`. `compiler`: packages of the operating system; `headers`: the one with Python.h."""
 
     compiler: tuple[str, ...] = ()
+    headers: str = ""
     demands: tuple[Demand, ...] = ()
     additions: tuple[Addition, ...] = ()
     sources: tuple[SourceRule, ...] = ()
@@ -103,6 +104,7 @@ def load_book(matrix: Documents) -> RecipeBook:
     compiler = row.maybe("compiler")
     book = RecipeBook(
         compiler.texts("packages", required=True) if compiler else (),
+        compiler.optional("headers") if compiler else "",
         tuple(_demand(item) for item in row.rows("demands")),
         tuple(_addition(item) for item in row.rows("additions")),
         tuple(_source(item) for item in row.rows("sources")),

@@ -35,8 +35,9 @@ class RenderOptions:
     """`allow_unpinned`: take a base without a digest. `labels`: further OCI labels (`org.opencontainers.image.source` ...).
 
     `formats`: what to write beside the Dockerfile: `devcontainer`, `apptainer`. `base`: an image to use instead of the plan's.
-    `packages`: of the operating system, into the image. `compiler`: whether a C compiler is among them. `devel`: how to compile
-    what has no wheel. `env`: variables of the image beside the plan's. `programs`: name -> content of files for PROGRAMS.
+    `packages`: of the operating system, into the image. `compiler`: whether a C compiler is among them. `headers`: a package for
+    the headers of a distribution's Python. `devel`: how to compile what has no wheel. `env`: variables of the image beside the
+    plan's. `programs`: name -> content of files for PROGRAMS.
     """
 
     allow_unpinned: bool = False
@@ -50,6 +51,7 @@ class RenderOptions:
     base: Image | None = None
     packages: tuple[str, ...] = ()
     compiler: bool = False
+    headers: str = ""
     devel: Devel | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, bytes] = field(default_factory=dict)
@@ -138,7 +140,7 @@ def _build_steps(solution: Solution, lock: Lock, options: RenderOptions) -> tupl
         )
     install = install_commands(solution, lock, options)
     steps: list[Instruction] = [Arg(EPOCH)]
-    steps += system_steps(options.packages, keep=True) if options.packages else ()
+    steps += system_steps(options.packages, keep=True, headers=options.headers) if options.packages else ()
     if sources and options.devel:
         steps += system_steps(options.devel.packages, keep=False) if options.devel.packages else ()
         steps += toolkit_steps(options.devel)

@@ -15,25 +15,33 @@ APT = "/run/secrets/apt.sources"
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _LISTS = "/etc/apt/sources.list.d"
 _MARK = "/tmp/before-apt"
+_APT = "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends"
 # Written by every installation, different every time or of no use in an image.
 _LEFT_OUT = ("/proc", "/sys", "/dev", "/run", "/tmp", "/out", "/etc/apt", "/var/cache", "/var/log", "/var/lib/apt")
 _OF_THE_BUILD = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 
 
-def system_steps(packages: tuple[str, ...], *, keep: bool) -> tuple[Instruction, ...]:
-    """Installs packages in the first stage. `keep`: they go to /out too. UsageError for what is no name of a package."""
-    for name in packages:
+def system_steps(packages: tuple[str, ...], *, keep: bool, headers: str = "") -> tuple[Instruction, ...]:
+    """Installs packages in the first stage. `keep`: they go to /out too. `headers`: one more, where the Python is the
+    distribution's and its headers are not there. UsageError for what is no name of a package."""
+    for name in (*packages, *([headers] if headers else [])):
         if not _PACKAGE.fullmatch(name):
             raise UsageError("bad-package", f"{name!r} is no name of a package of the operating system")
     commands = (
         f"touch {_MARK}",
         _sources(),
         "apt-get -o Acquire::Check-Valid-Until=false -o Acquire::Retries=5 update",
-        f"DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends {' '.join(sorted(set(packages)))}",
+        f"{_APT} {' '.join(sorted(set(packages)))}",
+        *((_headers(headers),) if headers else ()),
         *(("mkdir -p /out", _collect()) if keep else ()),
     )
     # The snapshot pins the versions; names of versions would say it twice.
     return (Comment("hadolint ignore=DL3008,DL3009"), Run(commands, (Mount("secret", APT, "apt"),)))
+
+
+def _headers(package: str) -> str:
+    place = "$(python3 -c 'import sysconfig; print(sysconfig.get_path(\"include\"))')"
+    return f'case "{place}" in /usr/include/*) [ -e "{place}/Python.h" ] || {_APT} {package};; esac'
 
 
 def _sources() -> str:

@@ -65,8 +65,9 @@ def test_a_compiler_and_a_compiled_package(engine: DockerEngine, rendered: Fill,
     path = source(tmp_path / "site" / "simple")
     file = replace(locked("compiled", "1.0", filename=path.name), sha256=sha256(path))
     options = RenderOptions(
-        packages=PACKAGES, compiler=True, devel=Devel((), env={"TORCH_CUDA_ARCH_LIST": "7.0;9.0"}, memory_gib=1)
-    )
+        packages=PACKAGES, compiler=True, headers="python3-dev",
+        devel=Devel((), env={"TORCH_CUDA_ARCH_LIST": "7.0;9.0"}, memory_gib=1),
+    )  # fmt: skip
     folder = rendered(options=options, files=(file,))
     asked = BuildWords(str(folder), network="host", secrets=(*secrets(folder), f"id=apt,src={home.folder / 'apt.list'}"))
     built = app_build.build(asked)
@@ -77,6 +78,10 @@ def test_a_compiler_and_a_compiled_package(engine: DockerEngine, rendered: Fill,
     assert ran.stdout.startswith("42 {'MAX_JOBS': '") and "'TORCH_CUDA_ARCH_LIST': '7.0;9.0'" in ran.stdout
     compile_it = "cd /tmp && echo 'int main(void) { return 7; }' > a.c && gcc a.c -o a && ./a"
     assert engine.run(RunRequest(built["image"], ("sh", "-c", compile_it), read_only=True)).status == 7
+    # What torch.compile and Triton compile when they run includes Python.h; this base's Python is the distribution's.
+    python_h = "cd /tmp && echo '#include <Python.h>' > b.c && gcc -fsyntax-only $(python3-config --includes) b.c"
+    included = engine.run(RunRequest(built["image"], ("sh", "-c", python_h), read_only=True))
+    assert included.status == 0, included.stderr
     whole = "dpkg --verify && dpkg --audit && ! ls /var/lib/apt/lists/*Packages* 2>/dev/null && stat -c %a /root /tmp"
     checked = engine.run(RunRequest(built["image"], ("sh", "-c", whole), user="0"))
     assert (checked.status, checked.stdout) == (0, "700\n1777\n"), checked.stdout + checked.stderr
