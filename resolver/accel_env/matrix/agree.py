@@ -178,8 +178,13 @@ def _is_torch(need: Need) -> bool:
 
 
 def fact_of(reading: Reading, check: Check, documented: Fact | None) -> Fact:
-    """The reading as the fact behind a need. The documented one is its doubt where the two differ."""
+    """The reading as the fact behind a need. The documented one is its doubt where the two differ.
+
+    Symbols say which releases of torch define them, not which one a build belongs to: a doubtful pair stays doubtful.
+    """
     said = f"documented otherwise ({check.documented}): {documented.source}" if documented and not check.agrees else ""
+    if documented and check.agrees and check.subject == "torch":
+        said = documented.doubt
     return Fact(
         id=f"inspected/{reading.package}:{reading.filename}#{check.subject.replace(' ', '-')}",
         text=f"{reading.filename}: {check.text}",

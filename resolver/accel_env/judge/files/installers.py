@@ -179,9 +179,12 @@ def _install(tool: str, words: piplike.Words, command: Command, context: Context
         skipped += part.missing
     listed.wanted += _named(words.requirements, context.file, command.line, where)
     made = requirements.as_install(listed, tool, where, words)
+    limits, read = _limits((*words.constraints, *listed.words.constraints), context)
     return (
         replace(
             made,
+            limits=limits,
+            constrained=made.constrained and (not read or any(row.name == "torch" for row in limits)),
             maybe=command.maybe or open_words,
             backend=words.backend if tool == "uv" else "",
             first_index=tool == "uv" and words.strategy in ("", "first-index"),
@@ -190,6 +193,20 @@ def _install(tool: str, words: piplike.Words, command: Command, context: Context
             skipped=tuple(skipped),
         ),
     )
+
+
+def _limits(names: Sequence[str], context: Context) -> tuple[tuple[Wanted, ...], bool]:
+    """(the rows of constraints files, whether all of them are here): one that the build makes may hold anything."""
+    rows: list[Wanted] = []
+    for name in names:
+        found = context.find(name) if UNKNOWN not in name else None
+        if found is None:
+            return tuple(rows), False
+        listed = requirements.read(found[0], found[1], lambda inner: (context.find(inner) or (None,))[0])
+        rows += [row for row in listed.wanted if not row.vague]
+        if listed.missing:
+            return tuple(rows), False
+    return tuple(rows), True
 
 
 def _named(texts: Sequence[str], file: str, line: int, where: str) -> list[Wanted]:

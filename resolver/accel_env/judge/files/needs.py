@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from accel_env.judge.files.limits import limited
 from accel_env.judge.files.pick import Clash, Present, exact
 from accel_env.judge.files.pool import PYPI, Places, pool
 from accel_env.judge.files.requirement import wheel
@@ -27,7 +28,7 @@ _NOT_HERE = frozenset({"driver-missing", "device-not-passed", "device-permission
 def need_findings(scope: Scope) -> Iterator[Finding]:
     """Findings about builds: on this host, beside each other, for this Python, and clashes of their requirements."""
     for clash, install in scope.state.clashes:
-        yield _clash(scope, clash, install)
+        yield limited(scope, clash, install) if clash.a.name == clash.b.name else _clash(scope, clash, install)
     yield from _python(scope)
     environment = environment_of(scope)
     if not environment.installed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -107,11 +107,20 @@ class Picker:
                 return self._explained(a, b)
         return None
 
+    def limit(self, wanted: Wanted) -> Wanted | None:
+        """The constraint that leaves nothing of what a requirement asks for; None where another reason does."""
+        if self.groups(wanted):
+            return None
+        free = Picker(self.matrix, self.platform, self.python, {}, replace(self.install, limits=()))
+        return next((row for row in self.install.limits if row.name == wanted.name), None) if free.groups(wanted) else None
+
     def groups(self, wanted: Wanted) -> tuple[Group, ...]:
         """The wheels that a requirement can mean, best first; where none is for this Python, those for others."""
         key = (wanted.name, wanted.spec, wanted.url, wanted.index)
         if key not in self._groups:
             offers = pool(wanted, places(wanted, self.install, self.matrix), self.matrix, self.platform)
+            limits = [row.spec for row in self.install.limits if row.name == wanted.name and not wanted.url]
+            offers = tuple(o for o in offers if all(allows(spec, o.version) for spec in limits))
             found: dict[tuple[str, str, str], list[Offer]] = {}
             for offer in offers:
                 found.setdefault((offer.version, offer.candidate.build, offer.candidate.index), []).append(offer)

@@ -45,7 +45,7 @@ class Install:
     sees nothing of what is there. `built`: only copied from where it was installed. `isolated`: a source build has its own
     environment. `maybe`: it may not run. `backend`: uv's choice of torch index. `first_index`: the first index that has a name
     wins (uv's way). `variables`: the environment of the command. `swallowed`: words that a redirection of the shell took.
-    `skipped`: files that it names and that are not here.
+    `skipped`: files that it names and that are not here. `limits`: the rows of its constraints files, as far as these are here.
     """
 
     tool: str
@@ -69,6 +69,7 @@ class Install:
     variables: Mapping[str, str] = field(default_factory=dict)
     swallowed: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    limits: tuple[Wanted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

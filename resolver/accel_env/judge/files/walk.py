@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accel_env.judge.files.images import Known
-from accel_env.judge.files.pick import STEPS, Group, Picker, Present, exact, present
+from accel_env.judge.files.pick import STEPS, Clash, Group, Picker, Present, exact, present
 from accel_env.judge.files.pool import Places, places, runs_on
 from accel_env.judge.files.shipped import demands, held, risks, shipped
 from accel_env.judge.files.state import Compiled, Missing, Replaced, State
@@ -78,9 +78,11 @@ class Walker:
 
     def _install(self, install: Install) -> None:
         wanted = [w for w in install.wanted if self._applies(w)]
+        install = replace(install, limits=tuple(row for row in install.limits if self._applies(row)))
         names = self.matrix.package_names()
+        loading = {row.name for row in self.tables.libraries}  # what the system must bring for them stands in a table
         for one in wanted:
-            if one.name not in names:
+            if one.name not in names or one.name in loading:
                 self.state.others[one.name] = one
         if install.fresh:
             self.state.packages = {}
@@ -129,7 +131,7 @@ class Walker:
             elif picker.groups(one):
                 usable.append(one)
             else:
-                self._nothing(one, install, where)
+                self._nothing(one, install, where, picker)
                 picker.state[one.name] = self.state.packages[one.name]
         before = dict(self.state.packages)
         picker, picked = self._choose(picker, usable)
@@ -225,7 +227,12 @@ class Walker:
         )  # fmt: skip
         self.state.packages[one.name] = found
 
-    def _nothing(self, one: Wanted, install: Install, where: Places) -> None:
+    def _nothing(self, one: Wanted, install: Install, where: Places, picker: Picker) -> None:
+        limit = picker.limit(one)
+        if limit is not None:
+            self.state.clashes.append((Clash(one, limit, one.name, ()), install))
+            self._unknown(one, install, where)
+            return
         every = self.matrix.candidates(one.name, self.host.platform)
         version = one.spec.lstrip("=").partition("+")[0] if exact(one.spec) else ""
         elsewhere = tuple(dict.fromkeys(c.index for c in every if not version or parse(c.version) == parse(version)))
