@@ -122,6 +122,8 @@ def test_options_of_code_that_was_compiled_ahead() -> None:
         (b"_ZN5torch8autograd4NodeD2Ev", True),
         (b"_Z15THPVariable_WrapN2at10TensorBaseE", True),
         (b"aoti_torch_get_device_index", True),
+        (b"_ZTIN3c105ErrorE", True),
+        (b"_ZN6at_npu6native9from_blobEPvN3c108ArrayRefIlEE", False),
         (b"_ZN3foo12attachEv", False),
         (b"_ZN7flutter3fooEv", False),
         (b"memcpy", False),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# A namespace of torch in a mangled name is its length and its name, not preceded by another digit.
-_MANGLED = re.compile(rb"_Z\w*?(?<![0-9])(?:2at|3c10|5torch|6caffe2)(?=[0-9A-Z_])")
-_PYTHON = re.compile(rb"_?_?Z?N?THP[A-Z]\w+")
+# The outermost namespace of a mangled name, behind what marks methods, tables and guards: its length and its name.
+_MANGLED = re.compile(rb"_Z(?:T[A-Z]|GV)?N?[KVROr]*(?:2at|3c10|5torch|6caffe2)")
+_PYTHON = re.compile(rb"(?:_Z[0-9]+)?_?THP[A-Z]\w+")
 _STABLE = re.compile(rb"(?:aoti_)?torch_\w+")
 _CXX11 = (b"__cxx11", b"B5cxx11")
 _OLD_STRING = re.compile(rb"(?<![A-Za-z0-9])Ss(?![a-z])|RKSs|PKSs|ESs|_Ss|vSs")

@@ -94,7 +94,7 @@ def make_wheel(
 ) -> Wheel:
     """The wheel, with what all its libraries together ask of torch."""
     defined = (name for library in libraries for name in library.defined)
-    wanted = (name for library in libraries for name in library.wanted)
+    wanted = (name for library in libraries for name in library.wanted if is_torch(name))
     return Wheel(filename, size, metadata, tags, members, libraries, kernels, torch_use(wanted, defined))
 
 

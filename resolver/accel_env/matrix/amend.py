@@ -1,6 +1,7 @@
 """Puts readings behind the needs of candidates: what a binary confirms is measured, and where it says otherwise it wins."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,13 @@ class Difference:
 def key_of(candidate: Candidate) -> Key:
     """What tells builds apart that come from different files or libraries."""
     return candidate.version, candidate.build, candidate.variant, candidate.index, candidate.platform
+
+
+def _build_number(filename: str) -> int:
+    """The build tag of a wheel's name (`-1-cp312-...`): installers take the highest."""
+    parts = filename.split("-")
+    number = re.match(r"\d+", parts[2]) if len(parts) == 6 else None
+    return int(number[0]) if number else 0
 
 
 class Amender:
@@ -72,10 +80,13 @@ class Amender:
         return amended
 
     def _readings(self, candidate: Candidate) -> Iterator[tuple[str, Reading]]:
-        """(tag, reading) of the candidate's own files; a local label in a file name must be its own."""
+        """(tag, reading) of the candidate's own files, of files that were built again the last; a local label in a file name must
+        be its own."""
         tags = self._by.get((candidate.name, candidate.index, candidate.version, candidate.platform), {})
         for tag in candidate.tags:
-            for reading in tags.get(tag, ()):
+            found = tags.get(tag, ())
+            last = max((_build_number(reading.filename) for reading in found), default=0)
+            for reading in (reading for reading in found if _build_number(reading.filename) == last):
                 wheel = wheel_name(reading.filename)
                 if wheel and wheel.local in ("", candidate.build.replace("-", ".").replace("_", ".").lower()):
                     yield tag, reading
