@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Generator
 
 import pytest
@@ -27,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """No test, and no program that one starts, sees this user's own matrix and overlay, or the day on which it runs."""
+    # Who starts the tests in the background of a script has interrupts ignored, here and in every child.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["ACCEL_ENV_DATA"] = os.path.join(os.sep, "nonexistent", "accel-env")
     os.environ["ACCEL_ENV_TODAY"] = "2026-12-01"
     os.environ.pop("ACCEL_ENV_OVERLAY", None)
