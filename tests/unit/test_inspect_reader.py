@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import random
 import re
+import sys
 import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from accel_env.errors import ClosureError
+from accel_env.errors import ClosureError, UsageError
 from accel_env.inspect import bundle, fatbin, sycl
 from accel_env.inspect.elf import dynamic_symbols, read_elf
 from accel_env.inspect.fatbin import DeviceCode
@@ -189,6 +190,13 @@ def test_damaged_libraries_are_refused_in_words() -> None:
             read(wheel_bytes({"thing/lib.so": bytes(bad[:size])}, zipfile.ZIP_STORED))
         except ClosureError as error:
             assert error.message.startswith(f"{NAME}: thing/lib.so: ")
+
+
+@pytest.mark.parametrize(("module", "name"), [("elftools.elf.elffile", "pyelftools"), ("zstandard", "zstandard")])
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, module: str, name: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=f"reading wheels needs {name}"):
+        read(wheel_bytes({"thing/lib.so": LIBRARY}))
 
 
 def test_wheel_of_another_name() -> None:

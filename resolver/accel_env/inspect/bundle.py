@@ -11,6 +11,8 @@ import zlib
 from collections import Counter
 from typing import IO
 
+from accel_env.inspect.elf import missing
+
 PLAIN, PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
 _TARGET = re.compile(r"(?:hip|hipv4)-amdgcn-.*?-(gfx[0-9a-f]+(?:-[0-9a-z]+)*)((?::[a-z]+[+-])*)$")
 _MOST = 4096  # entries of a bundle, letters of a name
@@ -104,8 +106,10 @@ def _unpack(data: bytes, method: int, place: int) -> bytes:
 
 
 def _unzstd(data: bytes) -> bytes:
-    import zstandard
-
+    try:
+        import zstandard
+    except ImportError:
+        raise missing("zstandard") from None
     try:
         with zstandard.ZstdDecompressor().stream_reader(data) as stream:
             return bytes(stream.read(_TABLE))

@@ -41,6 +41,11 @@ class Elf:
     symbols: tuple[Section, Section] | None
 
 
+def missing(package: str) -> UsageError:
+    """The error where a package of the extra is not installed."""
+    return UsageError("inspect-missing", f"reading wheels needs {package}", hint="pip install 'accel-env[inspect]'")
+
+
 def read_elf(stream: IO[bytes], size: int) -> Elf:
     """What an ELF file of `size` bytes says of itself. ValueError where it is none or is broken."""
     try:
@@ -48,9 +53,7 @@ def read_elf(stream: IO[bytes], size: int) -> Elf:
         from elftools.construct.core import ConstructError
         from elftools.elf.elffile import ELFFile
     except ImportError:
-        raise UsageError(
-            "inspect-missing", "reading wheels needs pyelftools", hint="pip install 'accel-env[inspect]'"
-        ) from None
+        raise missing("pyelftools") from None
     try:
         return _read(ELFFile(stream), size)
     except (ELFError, ConstructError, struct.error) as problem:
