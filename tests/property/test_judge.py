@@ -157,10 +157,14 @@ def applied(scene: Scene, fix: Fix) -> list[Environment]:
         return [replace(scene.environment, installed=tuple(r for r in scene.environment.installed if r.name != fix.name))]
     if fix.do.startswith(("together", "what the solver picks")):
         changed = scene.environment
+        # each part is chosen beside those before it: what the first one moves decides which builds the others have
         pattern = r"([a-z][\w-]*) ?(?:==)?(\d[\w.]*)(?:\+([\w.]+))?"
         for name, version, label in re.findall(pattern, f"{fix.name} {fix.spec} {fix.do}"):
             part = Fix("package", name, f"=={version}", fix.build if name == fix.name else label)
-            changed = with_package(changed, part, releases(part, scene)[0])
+            here = Scene(changed, (), MATRIX, like=scene)
+            chosen = releases(part, here) or releases(part, scene)
+            assert chosen, f"{part} names a build that is not published here: {fix}"
+            changed = with_package(changed, part, chosen[0])
         return [changed]
     return [with_package(scene.environment, fix, candidate) for candidate in releases(fix, scene)]
 

@@ -45,6 +45,7 @@ class Book:
     accelerated: frozenset[str]
     pairs: frozenset[str]
     pins: frozenset[str]
+    unjudged: frozenset[str]
     distributions: tuple[Distribution, ...]
     images: tuple[VendorImage, ...]
     overrides: tuple[Override, ...]
@@ -160,6 +161,7 @@ def _words(row: Row) -> dict[str, Any]:
         "accelerated": frozenset(row.texts("accelerated")),
         "pairs": frozenset(row.texts("pairs")),
         "pins": frozenset(row.texts("pins")),
+        "unjudged": frozenset(row.texts("unjudged")),
     }
 
 

@@ -28,6 +28,8 @@ def said(row: Installed) -> str:
 def _known_conflicts(scene: Scene) -> Iterator[Finding]:
     """Pairs of conflicts.yaml that are both there."""
     for conflict in scene.matrix.conflicts():
+        if conflict.id in scene.book.unjudged:
+            continue
         rows = [scene.row(name) for name, _ in (conflict.a, conflict.b)]
         if any(row is None for row in rows):
             continue

@@ -10,6 +10,7 @@ from accel_env.judge.files.pick import exact
 from accel_env.judge.files.pool import PYPI, Places, home_of, places, pool, requires_of
 from accel_env.judge.files.values import UNKNOWN, Install, Wanted
 from accel_env.judge.types import Finding, Fix
+from accel_env.model import Subject
 from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _hashes(scope: Scope) -> Iterator[Finding]:
     rows: list[Wanted] = []
     for step in scope.scene.steps:
         if isinstance(step, Install) and step.tool != "conda" and not step.hashes:
-            rows += [w for w in step.wanted if not w.hashed and w.name in scope.matrix.package_names()]
+            rows += [w for w in step.wanted if not w.hashed and _many_files(scope, w.name)]
             mixed = [w for w in step.wanted if w.hashed and not w.locked]
             if mixed and any(not w.hashed for w in step.wanted):
                 yield _half(scope, step)
@@ -161,6 +162,15 @@ def _hashes(scope: Scope) -> Iterator[Finding]:
     reasons = (scope.because("hash", f"{names}: nothing says which file it is", scope.tables.note("hash")),)
     fixes = (Fix("action", do="lock the files: `accel-env lock` writes requirements.lock for pip install --require-hashes"),)
     yield scope.finding("unhashed-install", rows[0].name, "warning", f"{names} without a hash", rows[0].where, reasons, fixes)
+
+
+def _many_files(scope: Scope, name: str) -> bool:
+    """Whether one name and version can be several files: builds beside torch, or on indexes besides PyPI."""
+    if name not in scope.matrix.package_names():
+        return False
+    rows = scope.matrix.candidates(name, scope.host.platform)
+    built = any(c.index != PYPI for c in rows) or any(n.subject is Subject.TORCH for c in rows for n in c.needs)
+    return name == _FAMILY or built or _wants(scope, name)
 
 
 def _half(scope: Scope, install: Install) -> Finding:
