@@ -65,8 +65,9 @@ class Scene:
 
     @property
     def complaint(self) -> bool:
-        """True where somebody reports that something fails: then what is likely is worth an error."""
-        return bool(self.environment.texts or self.clues)
+        """True where somebody reports that something fails, not just a full device: then what is likely is worth an error."""
+        told = self.clues and all(clue.severity == "note" for clue in self.clues)
+        return bool(self.environment.texts or self.clues) and not told
 
     @property
     def arch(self) -> str:
