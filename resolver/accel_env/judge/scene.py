@@ -66,8 +66,8 @@ class Scene:
     @property
     def complaint(self) -> bool:
         """True where somebody reports that something fails, not just a full device: then what is likely is worth an error."""
-        told = self.clues and all(clue.severity == "note" for clue in self.clues)
-        return bool(self.environment.texts or self.clues) and not told
+        said = [clue for clue in self.clues if clue.severity != "note"]
+        return bool(said or (self.environment.texts and not self.clues))
 
     @property
     def arch(self) -> str:
@@ -109,8 +109,6 @@ class Scene:
     def proved(self, key: str) -> str:
         """A fact that the clues prove; the heaviest clue counts."""
         return next((clue.facts[key] for clue in self.clues if clue.facts.get(key)), "")
-
-    # --- packages -----------------------------------------------------------------------------------------------------
 
     def row(self, name: str) -> Installed | None:
         """What is said about a package; what is there before what is wanted."""
