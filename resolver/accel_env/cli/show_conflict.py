@@ -28,8 +28,9 @@ def conflict_lines(answer: Json, columns: int) -> list[str]:
 
 
 def _reference(conflict: Json) -> str:
-    """A slug for the clash: the need that the first reason is about."""
-    first = next(iter(items(conflict, "because")), None)
+    """A slug for the clash: the need that the first reason is about; what stands in is none."""
+    because = items(conflict, "because")
+    first = next((reason for reason in because if string(reason, "need") != "instead"), None)
     need = string(first, "need").partition(":")[0]
     return f"{need}-not-met" if need else "no-combination"
 

@@ -16,6 +16,7 @@ from accel_env.solve.versions import parse, split_stack
 
 REASONS = 8
 RELAXATIONS = 6
+UNSURE = 2  # reasons of this weight and more say less than what stands in
 ALIKE = 3  # so many builds that meet the same thing are told; the others are in `explain --not`
 
 
@@ -23,11 +24,12 @@ def conflict(field: Field) -> Conflict:
     """The conflict of a field without a solution."""
     core = minimal_core(field)
     asks = [field.problem.asks[i.index] for i in core if i.kind == "ask"]
-    reasons = told(field, core)
+    reasons, vague = _told(field, core)
     if any(item.key == "driver" for item in core):
         reasons += forward_compat(field)
     for ask in asks:
         reasons += stand_ins(field, ask.name)
+    reasons += vague
     reasons = reasons or list(_apart(field, asks)) or [reason for ask in asks for reason in _published(field, ask)]
     # to leave out what comes along all the same changes nothing that a range would not
     useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and c.name in w.gives for c in w.change)]
@@ -46,18 +48,25 @@ def nameless(field: Field) -> Conflict:
     named = [item for item in field.items if item.key == "stack"]
     hosts = named or [item for item in field.items if item.key.startswith(("device", "none"))]
     core = [CoreItem("ask", f"@{row.bundle}") for row in rows] + [CoreItem(item.kind, item.text) for item in hosts[:1]]
-    reasons = [*stack_answer(field)]
+    reasons = [because(field.matrix, "package", f"{row.name}: {row.why}", row.fact) for row in rows]
     for row in rows:
-        reasons.append(because(field.matrix, "package", f"{row.name}: {row.why}", row.fact))
+        reasons += stand_ins(field, row.name)
+    reasons += stack_answer(field)
     return Conflict(field.problem, tuple(dict.fromkeys(core)), tuple(reasons), ())
 
 
 def told(field: Field, core: tuple[Item, ...]) -> list[Because]:
-    """Why the members of a core do not go together: of the stack, of where the asks are published, of their builds."""
+    """Why the members of a core do not go together: of where the asks are published, of the stack, of their builds."""
+    plain, vague = _told(field, core)
+    return plain + vague
+
+
+def _told(field: Field, core: tuple[Item, ...]) -> tuple[list[Because], list[Because]]:
+    """The reasons, and those that say less than what stands in: other stacks, source builds, what is unknown."""
     asks = [field.problem.asks[item.index] for item in core if item.kind == "ask"]
-    reasons = list(stack_answer(field))
-    reasons += [reason for ask in asks for reason in _elsewhere(field, ask)]
-    return reasons or list(_reasons(field, core))
+    reasons = [reason for ask in asks for reason in _elsewhere(field, ask)]
+    answer = list(stack_answer(field))
+    return (reasons, answer) if reasons or answer else _reasons(field, core)
 
 
 def _elsewhere(field: Field, ask: Ask) -> Iterator[Because]:
@@ -114,31 +123,25 @@ def _published(field: Field, ask: Ask) -> Iterator[Because]:
         yield because(field.matrix, "package", text, rows[0][1].fact)
 
 
-def _reasons(field: Field, core: tuple[Item, ...]) -> Iterator[Because]:
+def _reasons(field: Field, core: tuple[Item, ...]) -> tuple[list[Because], list[Because]]:
     """The facts that make the core: what the asked packages' candidates need and what they met, newest candidates first."""
     active = field.base
     for item in core:
         active |= item.bit
     asked = {module for ask, module in field.asked if any(i.kind == "ask" and field.problem.asks[i.index] is ask for i in core)}
-    count = 0
-    for module in sorted(asked):
-        for reason in _static_reasons(field, module, active):
-            yield reason
-            count += 1
-            if count >= REASONS:
-                break
-    dynamic = list(_dynamic_reasons(field, sorted(asked), active))
-    yield from dynamic
-    if count or dynamic:
-        return
-    foreign = [r for module in sorted(asked) for r in _static_reasons(field, module, active, others=True)]
-    yield from foreign or [
-        r for module in sorted(set(field.slots) - asked) for r in list(_static_reasons(field, module, active))[:3]
-    ]
+    told = [row for module in sorted(asked) for row in list(_static_reasons(field, module, active))[:REASONS]][:REASONS]
+    plain, vague = [text for sure, text in told if sure], [text for sure, text in told if not sure]
+    vague = [*_dynamic_reasons(field, sorted(asked), active), *vague]
+    if plain or vague:
+        return plain, vague
+    foreign = [text for module in sorted(asked) for _, text in _static_reasons(field, module, active, others=True)]
+    others = sorted(set(field.slots) - asked)
+    return [], foreign or [text for module in others for _, text in list(_static_reasons(field, module, active))[:3]]
 
 
-def _static_reasons(field: Field, module: str, active: int, *, others: bool = False) -> Iterator[Because]:
-    """One reason per distinct (need, what it met) of a slot's builds for the active stack, newest first; or of `others`."""
+def _static_reasons(field: Field, module: str, active: int, *, others: bool = False) -> Iterator[tuple[bool, Because]]:
+    """One reason per distinct (need, what it met) of a slot's builds for the active stack, newest first, and whether it is
+    one that surely keeps the build out; or of `others`."""
     seen: set[tuple[object, ...]] = set()
     own: list[tuple[Entry, Failure]] = []
     foreign: list[tuple[Entry, Failure]] = []
@@ -160,15 +163,16 @@ def _static_reasons(field: Field, module: str, active: int, *, others: bool = Fa
         seen.add(key)
         alike[kind] = alike.get(kind, 0) + 1
         text = failure_text(failure, entry.candidate)
-        yield because(field.matrix, failure.need.subject.value, text, failure.need.fact)
+        sure = not others and _weight(entry, failure) < UNSURE
+        yield sure, because(field.matrix, failure.need.subject.value, text, failure.need.fact)
 
 
 def _weight(entry: Entry, failure: Failure) -> int:
     """What is surely so comes first; what is unknown, which Pythons a build is for, and builds of other stacks, last."""
     if any(other.need.subject is Subject.STACK for other in entry.verdict.failures):
-        return 3
+        return UNSURE + 1
     if failure.need.unknown or entry.candidate.rank >= SOURCE_RANK:
-        return 2
+        return UNSURE
     return int(failure.need.subject is Subject.PYTHON)
 
 
