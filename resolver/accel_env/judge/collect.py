@@ -35,11 +35,12 @@ _TOLD = {"os_name": "operating system", "arch": "processor", "cuda_driver": "CUD
 _UNCOMPARED = frozenset(
     {"cudnn", "gcc", "clang", "kernel", "hip_runtime", "level_zero_driver", "level_zero_loader", "intel_driver"}
 )
-_TROUBLE = re.compile(
-    r"error|exception|traceback|warning:|undefined symbol|shared object|failed|mismatch|no kernel image|no module named|"
-    r"not compatible|cannot import|incompatible|not available|insufficient|too old",
-    re.IGNORECASE,
+# fmt: off
+_TROUBLE = (
+    "error", "exception", "traceback", "warning:", "undefined symbol", "shared object", "failed", "mismatch", "no kernel image",
+    "no module named", "not compatible", "cannot import", "incompatible", "not available", "insufficient", "too old",
 )
+# fmt: on
 _TROUBLE_LINES = 400
 
 
@@ -157,6 +158,12 @@ def _trouble(lines: Sequence[str], matrix: Matrix) -> tuple[str, ...]:
     since a text makes the judge think that somebody complains."""
     from accel_env.judge.signatures import read
 
-    found = [line for line in lines if _TROUBLE.search(line)][:_TROUBLE_LINES]
+    found = [line for line in lines if _speaks_of_trouble(line)][:_TROUBLE_LINES]
     clues = read(("\n".join(found),), matrix) if found else ()
     return tuple(dict.fromkeys(clue.line for clue in clues if clue.line))
+
+
+def _speaks_of_trouble(line: str) -> bool:
+    """Plain words, each sought by itself: one pattern of all is seven times slower on long logs."""
+    folded = line.lower()
+    return any(word in folded for word in _TROUBLE)
