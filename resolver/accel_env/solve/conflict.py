@@ -27,9 +27,8 @@ def conflict(field: Field) -> Conflict:
     reasons, vague = _told(field, core)
     if any(item.key == "driver" for item in core):
         reasons += forward_compat(field)
-    for ask in asks:
-        reasons += stand_ins(field, ask.name)
-    reasons += vague
+    instead = [row for ask in asks for row in stand_ins(field, ask.name)]
+    reasons += [*instead, *vague] if any(item.kind == "host" for item in core) else [*vague, *instead]
     reasons = reasons or list(_apart(field, asks)) or [reason for ask in asks for reason in _published(field, ask)]
     # to leave out what comes along all the same changes nothing that a range would not
     useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and c.name in w.gives for c in w.change)]
