@@ -52,7 +52,7 @@ def diff(words: DiffWords, progress: Callable[[str], None]) -> Json:
 
 
 def open_state(spec: str, scratch: Path) -> Matrix:
-    """The matrix that a word means: one of WORDS, a folder, an overlay (over the matrix in use), a bundle, or a git revision."""
+    """The matrix that a word means: one of WORDS, a folder, an overlay (over the matrix in use), a signed archive, or a git revision."""
     from accel_env.app import matrix_of
     from accel_env.matrix.load import open_matrix
 
@@ -84,11 +84,11 @@ def _known(word: str) -> Path:
 
 
 def _unpacked(path: Path, scratch: Path) -> Path:
-    """A bundle, only to be looked at: its signature is not asked for."""
+    """An archive, only to be looked at: its signature is not asked for."""
     from accel_env.update import fetch
-    from accel_env.update.bundle import read_bundle
+    from accel_env.update.archive import read_archive
 
-    return _put(scratch, read_bundle(fetch.read(str(path)), path.name))
+    return _put(scratch, read_archive(fetch.read(str(path)), path.name))
 
 
 def _put(scratch: Path, files: Mapping[str, bytes]) -> Path:
@@ -118,7 +118,7 @@ def _revision(spec: str, scratch: Path) -> Path:
     raise InputError(
         "state-unknown",
         f"`{spec}` is no state of the matrix",
-        hint=f"name a folder, an overlay, a bundle, a git revision, or one of: {', '.join(WORDS)}",
+        hint=f"name a folder, an overlay, an archive, a git revision, or one of: {', '.join(WORDS)}",
     )
 
 

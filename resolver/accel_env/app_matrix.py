@@ -16,17 +16,17 @@ KEYS = "keys.yaml"
 
 
 def update(place: str, keys: tuple[str, ...], force: bool, progress: Callable[[str], None]) -> Json:
-    """Installs the signed bundle at a path or URL, after its signature, its format and its rules were checked."""
+    """Installs the signed archive at a path or URL, after its signature, its format and its rules were checked."""
     from accel_env.matrix import store
     from accel_env.update import fetch, minisign
-    from accel_env.update.bundle import read_bundle
+    from accel_env.update.archive import read_archive
     from accel_env.update.place import install
 
     packaged = store.packaged()
     trusted = trusted_keys(packaged, keys)
     if not trusted:
         raise InputError(
-            "no-key", "no key is known that bundles could be signed with", hint="name the signer's public key: --key FILE"
+            "no-key", "no key is known that archives could be signed with", hint="name the signer's public key: --key FILE"
         )
     what = fetch.name_of(place)
     content = fetch.read(place)
@@ -34,7 +34,7 @@ def update(place: str, keys: tuple[str, ...], force: bool, progress: Callable[[s
     signature = minisign.parse_signature(fetch.read(where, 1 << 16).decode("utf-8", "replace"), fetch.name_of(where))
     key = minisign.verify(content, signature, trusted, what)
     progress(f"{what}: signed by {key.name or key.id}; checking the matrix in it")
-    name = install(read_bundle(content, what), force=force, packaged=packaged, what=what)
+    name = install(read_archive(content, what), force=force, packaged=packaged, what=what)
     return {**status(keys), "installed": name, "signed_by": key.id, "comment": signature.comment}
 
 
@@ -47,7 +47,7 @@ def back() -> Json:
 
 
 def status(keys: tuple[str, ...]) -> Json:
-    """Which matrix is used, which others there are, and whose bundles are taken."""
+    """Which matrix is used, which others there are, and whose archives are taken."""
     from accel_env.matrix import installed, store
 
     packaged = store.packaged()
@@ -73,7 +73,7 @@ def status(keys: tuple[str, ...]) -> Json:
 
 
 def trusted_keys(packaged: str, files: tuple[str, ...]) -> tuple[PublicKey, ...]:
-    """The keys that came with the code and those in the files. Keys inside a bundle do not count: it would vouch for itself."""
+    """The keys that came with the code and those in the files. Keys inside an archive do not count: it would vouch for itself."""
     from dataclasses import replace
 
     from accel_env.matrix import store

@@ -1,4 +1,4 @@
-"""Matrix data from signed bundles: what is installed, what is used, and everything that must be refused with nothing changed."""
+"""Matrix data from signed archives: what is installed, what is used, and everything that must be refused with nothing changed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from scripts.make_bundle import SecretKey, bundle, collect, new_key, read_key, sign
+from scripts.make_archive import SecretKey, archive, collect, new_key, read_key, sign
 
 from accel_env import app_matrix
 from accel_env.__main__ import main
 from accel_env.errors import ClosureError, InputError, UsageError
 from accel_env.matrix import installed, store
 from accel_env.matrix.load import open_matrix
-from accel_env.update.bundle import read_bundle, write_bundle
+from accel_env.update.archive import read_archive, write_archive
 from accel_env.update.minisign import parse_key, parse_signature, verify
 
 # A public key and signatures of `hello` that minisign 0.11 itself made: hashed (the default) and legacy.
@@ -42,7 +42,7 @@ F8vEs4pIl8y2gCc2vlC/LdkU9FydUs745lNnYICs0FlODWhO1hxUuapc6kpaTrsigk7SgdYrijZEE5Er
 
 
 class Desk:
-    """A packaged matrix, a signer, and bundles made by it."""
+    """A packaged matrix, a signer, and archives made by it."""
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder, self.root = folder, root
@@ -50,12 +50,12 @@ class Desk:
         self.key = folder / "k.pub"
 
     def make(self, version: str, **changed: Callable[[str], str]) -> Path:
-        """A bundle of another version, with files changed that are named like `indexes` for indexes.yaml; it may be broken."""
+        """An archive of another version, with files changed that are named like `indexes` for indexes.yaml; it may be broken."""
         files = collect(self.root)
         files["matrix.yaml"] = files["matrix.yaml"].replace(VERSION.encode(), version.encode())
         for name, change in changed.items():
             files[f"{name}.yaml"] = change(files[f"{name}.yaml"].decode()).encode()
-        return self.signed(f"accel-env-matrix-{version}.tar.gz", write_bundle(files))
+        return self.signed(f"accel-env-matrix-{version}.tar.gz", write_archive(files))
 
     def signed(self, name: str, content: bytes) -> Path:
         path = self.folder / name
@@ -190,7 +190,7 @@ TAMPERED: dict[str, tuple[Callable[[Desk, Path], object], str]] = {
     "no signature": (lambda d, p: p.with_name(f"{p.name}.minisig").unlink(), "cannot be read"),
     "a torn signature": (lambda d, p: cut(p.with_name(f"{p.name}.minisig")), "is no signature of minisign"),
     "an empty signature": (lambda d, p: p.with_name(f"{p.name}.minisig").write_text(""), "is no signature of minisign"),
-    "no bundle": (lambda d, p: p.unlink(), "cannot be read"),
+    "no archive": (lambda d, p: p.unlink(), "cannot be read"),
 }
 
 
@@ -205,7 +205,7 @@ def test_what_was_not_signed_like_that_is_refused(desk: Desk, how: str) -> None:
     assert not state(desk) and store.locate() == str(desk.root)
 
 
-def test_what_is_installed_survives_a_bad_bundle(desk: Desk) -> None:
+def test_what_is_installed_survives_a_bad_archive(desk: Desk) -> None:
     desk.update(desk.make("2027.1.10"))
     before = state(desk)
     bad = desk.make("2027.2.1")
@@ -247,10 +247,10 @@ ARCHIVES: dict[str, tuple[bytes, str]] = {
     "a pipe": (tar(MATRIX, member("packages/a.yaml", tarfile.FIFOTYPE)), "is no plain file"),
     "twice": (tar(MATRIX, MATRIX), "is there twice"),
     "no matrix in it": (tar(member("python.yaml")), "no matrix.yaml"),
-    "no tar": (gzip.compress(b"hello"), "is no bundle"),
-    "no gzip": (b"hello", "is no bundle"),
-    "half a tar": (gzip.compress(gzip.decompress(tar(MATRIX, member("a.yaml", content=b"x" * 4096)))[:2048]), "is no bundle"),
-    "half a gzip": (tar(MATRIX, member("a.yaml", content=os.urandom(9000)))[:4000], "is no bundle"),
+    "no tar": (gzip.compress(b"hello"), "is no archive"),
+    "no gzip": (b"hello", "is no archive"),
+    "half a tar": (gzip.compress(gzip.decompress(tar(MATRIX, member("a.yaml", content=b"x" * 4096)))[:2048]), "is no archive"),
+    "half a gzip": (tar(MATRIX, member("a.yaml", content=os.urandom(9000)))[:4000], "is no archive"),
 }
 
 
@@ -264,11 +264,11 @@ def test_an_archive_that_is_no_matrix_is_refused_even_signed(desk: Desk, how: st
 
 
 def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from accel_env.update import bundle as module
+    from accel_env.update import archive as module
 
     monkeypatch.setattr(module, "_FILE", 1000)
     with pytest.raises(InputError, match="larger than any matrix"):
-        read_bundle(tar(MATRIX, member("a.yaml", content=b"0" * 5000)), "x")
+        read_archive(tar(MATRIX, member("a.yaml", content=b"0" * 5000)), "x")
 
 
 def test_a_matrix_that_breaks_its_format_or_rules_is_refused(desk: Desk) -> None:
@@ -293,7 +293,7 @@ def test_without_a_key_nothing_is_taken(desk: Desk) -> None:
         desk.update(path, key=path.with_name(f"{path.name}.minisig"))
 
 
-def test_keys_of_the_packaged_matrix_count_and_those_of_a_bundle_do_not(desk: Desk) -> None:
+def test_keys_of_the_packaged_matrix_count_and_those_of_a_archive_do_not(desk: Desk) -> None:
     row = f'- {{key: "{desk.key.read_text().splitlines()[1]}", name: the project, fact: f}}\n'
     text = f'schema: accel-env/keys/1\nfacts:\n  f: {{text: t, source: s, grade: vendor, checked: "2026-11-30"}}\nkeys:\n{row}'
     (desk.root / "keys.yaml").write_text(text)
@@ -347,9 +347,9 @@ def test_the_command(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert "hint:" in capsys.readouterr().err
 
 
-def test_the_same_matrix_gives_the_same_bundle(desk: Desk, tmp_path: Path) -> None:
-    first = bundle(desk.root, tmp_path / "k", tmp_path / "one")
-    second = bundle(desk.root, tmp_path / "k", tmp_path / "two")
+def test_the_same_matrix_gives_the_same_archive(desk: Desk, tmp_path: Path) -> None:
+    first = archive(desk.root, tmp_path / "k", tmp_path / "one")
+    second = archive(desk.root, tmp_path / "k", tmp_path / "two")
     assert first.read_bytes() == second.read_bytes()
     signature = parse_signature(first.with_name(f"{first.name}.minisig").read_text(), "s")
     assert open_matrix(desk.root).digest in signature.comment

@@ -121,16 +121,16 @@ def test_an_overlay_is_a_state(pair: tuple[Path, Path], tmp_path: Path, capsys: 
     assert "torch 3.1.0+cu130 -> 3.0.0" in out
 
 
-def test_bundles_and_installed_states(
+def test_archives_and_installed_states(
     pair: tuple[Path, Path], tmp_path: Path, edit: Edit, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accel_env.update.bundle import write_bundle
+    from accel_env.update.archive import write_archive
 
     files = {path.relative_to(pair[0]).as_posix(): path.read_bytes() for path in pair[0].rglob("*") if path.is_file()}
-    bundle = tmp_path / "m.tar.gz"
-    bundle.write_bytes(write_bundle(files))
+    archive = tmp_path / "m.tar.gz"
+    archive.write_bytes(write_archive(files))
     edit("indexes.yaml", "https://wheels.invalid/whl", "https://wheels.invalid/other")
-    assert "indexes" in run(capsys, str(bundle), "--no-plans")[1]
+    assert "indexes" in run(capsys, str(archive), "--no-plans")[1]
     monkeypatch.setenv("ACCEL_ENV_DATA", str(tmp_path / "data"))
     place = Path(installed.data_folder())
     shutil.copytree(pair[0], place / "2027.1.1-0")

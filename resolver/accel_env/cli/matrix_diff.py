@@ -9,7 +9,7 @@ from accel_env.errors import UsageError
 STATES = Argument(
     "states",
     "STATE",
-    "A folder, a git revision, an overlay, a bundle, or packaged, installed, previous, used; the second is `used`.",
+    "A folder, a git revision, an overlay, a signed archive, or packaged, installed, previous, used; the second is `used`.",
     completes="path",
 )
 PROFILE = Option("profile", ("--profile",), "Only plans of this profile; repeat for several.", "NAME", many=True)
@@ -42,7 +42,7 @@ def run(words: Words) -> int:
         raise UsageError(
             "diff-what",
             "`matrix diff` compares two states of the matrix",
-            hint="try `accel-env matrix diff HEAD`, or a folder, an overlay or a bundle",
+            hint="try `accel-env matrix diff HEAD`, or a folder, an overlay or an archive",
         )
     asked = app_diff.DiffWords(
         states[0], states[1] if len(states) > 1 else "", words.many("profile"), words.many("ask"), not words.flag("no_plans")

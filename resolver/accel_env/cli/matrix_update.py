@@ -1,4 +1,4 @@
-"""`matrix update FILE|URL`: matrix data from a signed bundle, apart from the code."""
+"""`matrix update FILE|URL`: matrix data from a signed archive, apart from the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from accel_env.cli.table import Argument, Option, Verb, Words
 from accel_env.errors import UsageError
 
 PLACE = Argument(
-    "place", "FILE|URL", "A bundle, with its signature beside it under the same name and .minisig.", many=False, completes="path"
+    "place", "FILE|URL", "An archive, with its signature beside it under the same name and .minisig.", many=False, completes="path"
 )
 BACK = Option("back", ("--back",), "Go back to the matrix that was used before the last update.")
 STATUS = Option("status", ("--status", "--list"), "Show which matrix is used, which are installed, and which keys are trusted.")
@@ -17,7 +17,7 @@ KEY = Option(
 FORCE = Option("force", ("--force",), "Install a matrix that is not newer than the one in use.")
 VERB = Verb(
     ("matrix", "update"),
-    "Install matrix data from a signed bundle, or go back.",
+    "Install matrix data from a signed archive, or go back.",
     (BACK, STATUS, KEY, FORCE, JSON),
     PLACE,
     "accel-env matrix update accel-env-matrix.tar.gz --key signer.pub",
@@ -34,7 +34,7 @@ def run(words: Words) -> int:
     if bool(place) + words.flag("back") + words.flag("status") != 1:
         raise UsageError(
             "update-what",
-            "`matrix update` takes one of a bundle, --back and --status",
+            "`matrix update` takes one of an archive, --back and --status",
             hint="try `accel-env matrix update --status`",
         )
     if words.flag("back"):

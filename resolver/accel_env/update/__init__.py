@@ -1,1 +1,1 @@
-"""Matrix data apart from the code: signed bundles, checked before they are used, put in place whole, and taken back."""
+"""Matrix data apart from the code: signed archives, checked before they are used, put in place whole, and taken back."""

@@ -1,4 +1,4 @@
-"""The bytes of a bundle and of its signature, from a file or an https URL."""
+"""The bytes of an archive and of its signature, from a file or an https URL."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _read(path: str, limit: int) -> bytes:
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         raise InputError(
-            "bundle-unreadable", f"{path} cannot be read: {why}", hint="name a bundle, with its .minisig beside it"
+            "archive-unreadable", f"{path} cannot be read: {why}", hint="name an archive, with its .minisig beside it"
         ) from None
     if len(found) > limit:
-        raise InputError("bundle-too-large", f"{path} is larger than {limit >> 20} MiB", hint="name a bundle of the matrix")
+        raise InputError("archive-too-large", f"{path} is larger than {limit >> 20} MiB", hint="name an archive of the matrix")
     return found
 
 
@@ -46,25 +46,25 @@ def _download(url: str, limit: int) -> bytes:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
             if urlsplit(answer.url).scheme != "https" and not local:
                 raise ClosureError(
-                    "bundle-unreachable", f"{url} leads to {answer.url}, which is not https", hint="name another URL"
+                    "archive-unreachable", f"{url} leads to {answer.url}, which is not https", hint="name another URL"
                 )
             found: bytes = answer.read(limit + 1)
     except (urllib.error.URLError, OSError, ValueError) as problem:
         why = getattr(problem, "reason", None) or problem
         raise ClosureError(
-            "bundle-unreachable", f"{url} cannot be read: {why}", hint="check the URL, the network and the proxy"
+            "archive-unreachable", f"{url} cannot be read: {why}", hint="check the URL, the network and the proxy"
         ) from None
     if len(found) > limit:
-        raise ClosureError("bundle-too-large", f"{url} is larger than {limit >> 20} MiB", hint="name a bundle of the matrix")
+        raise ClosureError("archive-too-large", f"{url} is larger than {limit >> 20} MiB", hint="name an archive of the matrix")
     return found
 
 
 def signature_of(place: str) -> str:
-    """Where the signature of a bundle lies."""
+    """Where the signature of an archive lies."""
     path, mark, query = place.partition("?") if "://" in place else (place, "", "")
     return f"{path}.minisig{mark}{query}"
 
 
 def name_of(place: str) -> str:
-    """The file name of a bundle, for people."""
+    """The file name of an archive, for people."""
     return os.path.basename(urlsplit(place).path if "://" in place else place) or place

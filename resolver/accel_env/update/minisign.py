@@ -61,7 +61,7 @@ def verify(content: bytes, signature: Signature, keys: tuple[PublicKey, ...], wh
             "signed-by-another-key",
             f"{what} is signed by the key {signature.key_id}, which is not trusted here",
             context=(f"trusted: {known}",),
-            hint="get the bundle from whom you trust, or name their key with --key FILE",
+            hint="get the archive from whom you trust, or name their key with --key FILE",
         )
     import hashlib
 

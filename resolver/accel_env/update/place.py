@@ -74,16 +74,16 @@ def check(folder: str, what: str) -> tuple[str, str]:
     from accel_env.matrix.lint import lint
     from accel_env.matrix.load import open_matrix
 
-    hint = "the matrix in use stays; a bundle for a newer accel-env needs that accel-env"
+    hint = "the matrix in use stays; an archive for a newer accel-env needs that accel-env"
     try:
         matrix = open_matrix(Path(folder))
         wrong = [f"{one.where}: {one.message}" for one in lint(matrix) if one.severity == ERROR]
     except InputError as problem:
-        raise InputError("bundle-invalid", f"{what}: {problem.message}", context=problem.context, hint=hint) from None
+        raise InputError("archive-invalid", f"{what}: {problem.message}", context=problem.context, hint=hint) from None
     if not all(part.isdigit() for part in matrix.version.split(".")):  # it becomes the name of a folder, and is compared
         wrong.append(f"matrix.yaml: version: `{matrix.version[:40]}` is no date: numbers joined by dots")
     if wrong:
-        raise InputError("bundle-invalid", f"{what} breaks rules of the matrix", context=tuple(wrong[:20]), hint=hint)
+        raise InputError("archive-invalid", f"{what} breaks rules of the matrix", context=tuple(wrong[:20]), hint=hint)
     return matrix.version, matrix.digest
 
 
@@ -98,7 +98,7 @@ def _refuse_older(
     current = installed.version_of(os.path.basename(used)) if used else installed.read_version(packaged)
     if not force and installed.order_of(version) <= installed.order_of(current):
         raise InputError(
-            "bundle-older",
+            "archive-older",
             f"{what} holds the matrix of {version}, and the one in use is of {current}",
             hint="an old matrix hides what was found since; --force installs it all the same",
         )

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a bundle of the matrix and signs it for `accel-env matrix update`; `--new-key FILE` makes a key pair first.
+"""Makes an archive of the matrix and signs it for `accel-env matrix update`; `--new-key FILE` makes a key pair first.
 
-The same matrix gives the same bundle. Keys and signatures are minisign's own, so that `minisign -V` checks them too. A secret key
+The same matrix gives the same archive. Keys and signatures are minisign's own, so that `minisign -V` checks them too. A secret key
 that is protected by a password takes it from the variable ACCEL_ENV_SIGNING_PASSWORD.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel_env.errors import AccelEnvError, InputError
-from accel_env.update.bundle import FOLDERS, write_bundle
+from accel_env.update.archive import FOLDERS, write_archive
 from accel_env.update.place import check
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +37,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--key", type=Path, metavar="FILE", help="the secret key of minisign to sign with")
     parser.add_argument("--new-key", type=Path, metavar="FILE", help="make a key pair: FILE (secret, no password) and FILE.pub")
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrix", metavar="DIR", help="another matrix than this checkout's")
-    parser.add_argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="where the bundle goes")
+    parser.add_argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="where the archive goes")
     given = parser.parse_args(words)
     if not given.key and not given.new_key:
         parser.error("give --key FILE, or --new-key FILE to make one")
@@ -45,19 +45,19 @@ def main(words: list[str] | None = None) -> int:
         if given.new_key:
             new_key(given.new_key)
         if given.key:
-            bundle(given.matrix, given.key, given.output)
+            archive(given.matrix, given.key, given.output)
     except AccelEnvError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     return 0
 
 
-def bundle(matrix: Path, key: Path, output: Path) -> Path:
-    """Writes the bundle and its signature; gives the path of the bundle."""
+def archive(matrix: Path, key: Path, output: Path) -> Path:
+    """Writes the archive and its signature; gives the path of the archive."""
     secret = read_key(key.read_text(), os.environ.get(PASSWORD, ""))
     files = collect(matrix)
     version, digest = check(str(matrix), str(matrix))
-    content = write_bundle(files)
+    content = write_archive(files)
     target = output / f"accel-env-matrix-{version}.tar.gz"
     output.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
@@ -68,7 +68,7 @@ def bundle(matrix: Path, key: Path, output: Path) -> Path:
 
 
 def collect(matrix: Path) -> dict[str, bytes]:
-    """The files of a matrix that a bundle holds: data and its README; the schemas are for editors."""
+    """The files of a matrix that an archive holds: data and its README; the schemas are for editors."""
     found = {}
     for path in sorted(matrix.rglob("*")):
         name = path.relative_to(matrix).as_posix()
@@ -109,7 +109,7 @@ def new_key(path: Path) -> None:
             "key-exists", f"{path} cannot be written: {problem.strerror}", hint="name a file that is not there"
         ) from None
     with open(handle, "w", encoding="ascii") as stream:
-        stream.write(f"untrusted comment: secret key of accel-env bundles {shown}\n{base64.b64encode(raw).decode()}\n")
+        stream.write(f"untrusted comment: secret key of accel-env archives {shown}\n{base64.b64encode(raw).decode()}\n")
     public_text = f"untrusted comment: minisign public key {shown}\n{base64.b64encode(b'Ed' + number + public).decode()}\n"
     path.with_name(f"{path.name}.pub").write_text(public_text)
     print(f"wrote {path} and {path.name}.pub (key {shown})", file=sys.stderr)
@@ -124,7 +124,7 @@ def read_key(text: str, password: str) -> SecretKey:
         raw = b""
     if len(raw) != 158 or raw[:2] != b"Ed" or raw[4:6] != b"B2" or raw[2:4] not in (b"Sc", b"\0\0"):
         raise InputError(
-            "key-invalid", "this is no secret key of minisign", hint="make one: scripts/make_bundle.py --new-key FILE"
+            "key-invalid", "this is no secret key of minisign", hint="make one: scripts/make_archive.py --new-key FILE"
         )
     body = raw[54:]
     if raw[2:4] == b"Sc":

@@ -1,4 +1,4 @@
-"""A bundle: one gzip'd tar of a whole matrix. It is read after its signature held, and even then only what a matrix may hold."""
+"""An archive: one gzip'd tar of a whole matrix. It is read after its signature held, and even then only what a matrix may hold."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,150}\.(yaml|json|md)")
 _LIMIT, _FILES, _FILE = 256 << 20, 10_000, 64 << 20
 
 
-def read_bundle(content: bytes, what: str) -> dict[str, bytes]:
-    """Relative path -> bytes of the files in a bundle. InputError for what is no bundle, or holds what no matrix holds."""
+def read_archive(content: bytes, what: str) -> dict[str, bytes]:
+    """Relative path -> bytes of the files in an archive. InputError for what is no archive, or holds what no matrix holds."""
     import io
     import tarfile
     import zlib
@@ -33,7 +33,7 @@ def read_bundle(content: bytes, what: str) -> dict[str, bytes]:
                 stream = archive.extractfile(member)
                 found[member.name] = stream.read() if stream else b""
     except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError) as problem:
-        raise _refusal(f"{what} is no bundle: {problem}") from None
+        raise _refusal(f"{what} is no archive: {problem}") from None
     if "matrix.yaml" not in found:
         raise _refusal(f"{what} holds no matrix: there is no matrix.yaml in it")
     return found
@@ -51,11 +51,11 @@ def _wrong(name: str, regular: bool, found: Mapping[str, bytes]) -> str:
 
 
 def _refusal(message: str) -> InputError:
-    return InputError("bundle-invalid", message, hint="get it again; a bundle for a newer accel-env needs that accel-env")
+    return InputError("archive-invalid", message, hint="get it again; an archive for a newer accel-env needs that accel-env")
 
 
-def write_bundle(files: Mapping[str, bytes]) -> bytes:
-    """The bundle of these files: the same files give the same bytes."""
+def write_archive(files: Mapping[str, bytes]) -> bytes:
+    """The archive of these files: the same files give the same bytes."""
     import gzip
     import io
     import tarfile
