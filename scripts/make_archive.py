@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes an archive of the matrix and signs it for `accel-env matrix update`; `--new-key FILE` makes a key pair first.
 
-The same matrix gives the same archive. Keys and signatures are minisign's own, so that `minisign -V` checks them too. A secret key
-that is protected by a password takes it from the variable ACCEL_ENV_SIGNING_PASSWORD.
+The same matrix gives the same archive. Keys and signatures are minisign's own, so that `minisign -V` checks them too. A secret
+key that is protected by a password takes it from the variable ACCEL_ENV_SIGNING_PASSWORD.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An archive: one gzip'd tar of a whole matrix. It is read after its signature held, and even then only what a matrix may hold."""
+"""An archive: one gzip'd tar of a whole matrix. Read after its signature held, and even then only what a matrix may hold."""
 
 from __future__ import annotations
 
