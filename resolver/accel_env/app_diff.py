@@ -52,7 +52,7 @@ def diff(words: DiffWords, progress: Callable[[str], None]) -> Json:
 
 
 def open_state(spec: str, scratch: Path) -> Matrix:
-    """The matrix that a word means: one of WORDS, a folder, an overlay (over the matrix in use), an archive, or a git revision."""
+    """The matrix that a word means: one of WORDS, a folder, an overlay (over the one in use), an archive, or a git revision."""
     from accel_env.app import matrix_of
     from accel_env.matrix.load import open_matrix
 

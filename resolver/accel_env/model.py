@@ -284,7 +284,7 @@ class Image:
     purpose: str = ""
 
     def digest_on(self, platform: str) -> str:
-        """What pins the image on a platform: the digest of the index where it is known, else that of the platform, else nothing."""
+        """What pins the image on a platform: the digest of the index if known, else that of the platform, else nothing."""
         return self.digest or self.digests.get(platform, "")
 
 

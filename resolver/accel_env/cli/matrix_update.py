@@ -7,7 +7,7 @@ from accel_env.cli.table import Argument, Option, Verb, Words
 from accel_env.errors import UsageError
 
 PLACE = Argument(
-    "place", "FILE|URL", "An archive, with its signature beside it under the same name and .minisig.", many=False, completes="path"
+    "place", "FILE|URL", "An archive; its signature lies beside it, with .minisig at the end.", many=False, completes="path"
 )
 BACK = Option("back", ("--back",), "Go back to the matrix that was used before the last update.")
 STATUS = Option("status", ("--status", "--list"), "Show which matrix is used, which are installed, and which keys are trusted.")
