@@ -28,7 +28,8 @@ def conflict(field: Field) -> Conflict:
     if any(item.key == "driver" for item in core):
         reasons += forward_compat(field)
     instead = [row for ask in asks for row in stand_ins(field, ask.name)]
-    reasons += [*instead, *vague] if any(item.kind == "host" for item in core) else [*vague, *instead]
+    apart = len(asks) > 1 and all(item.kind == "ask" for item in core)  # no matter of the host: what stands in helps least
+    reasons += [*vague, *instead] if apart else [*instead, *vague]
     reasons = reasons or list(_apart(field, asks)) or [reason for ask in asks for reason in _published(field, ask)]
     # to leave out what comes along all the same changes nothing that a range would not
     useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and c.name in w.gives for c in w.change)]
