@@ -19,7 +19,7 @@ from accel_env.solve.finish import in_images
 from accel_env.solve.problem import parse_ask, state
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, search
-from accel_env.solve.stacks import active_stack
+from accel_env.solve.stacks import active_stack, leads
 from accel_env.solve.versions import minor, split_stack
 
 if TYPE_CHECKING:
@@ -176,15 +176,22 @@ def _found_with(so_far: _State, ask: Ask, stacks: tuple[str, ...]) -> Found | No
 
 
 def _on_release(whole: Field, found: Found, stacks: tuple[str, ...]) -> bool:
-    """Whether the answer is of one of the releases: torch's own, or without torch one that drives and serves the devices."""
+    """Whether the answer is of one of the releases: torch's own, or without torch one that drives and serves the devices,
+    or where the driver supports none wholly, that of what leads."""
     wanted = [split_stack(one)[1] for one in stacks if split_stack(one)[0] == whole.ground.stack_name]
     if not wanted or "" in wanted:
         return True
     if "torch" in found.chosen:
         have = [split_stack(whole.slots["torch"].entries[found.chosen["torch"]].candidate.stack)[1]]
     else:
-        have = list(_usable(whole))
+        have = list(_usable(whole)) or _led(whole, found)
     return any(one == version or one.startswith(f"{version}.") for one in have for version in wanted)
+
+
+def _led(whole: Field, found: Found) -> list[str]:
+    """The releases of the stack that the picks themselves are for."""
+    picked = (whole.slots[module].entries[index].candidate for module, index in found.chosen.items())
+    return [split_stack(one.stack)[1] for one in picked if leads(one)]
 
 
 def _usable(whole: Field) -> Iterator[str]:
