@@ -190,7 +190,9 @@ def test_a_committed_folder_is_whole_and_says_nothing_of_a_machine(folder: Path,
         assert (folder / "checks.py").read_bytes() == program(), "run scripts/render_cells.py --programs"
     assert all("@sha256:" in line for line in re.findall(r"^FROM .+", dockerfile, re.MULTILINE))
     pins = re.findall(r"^\S+(?:==| @ )\S+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\\n)?)+$", lock, re.MULTILINE)
-    assert len(pins) == len(re.findall(r"^[\w.-]+(?:==| @ )", lock, re.MULTILINE)) > 0
+    assert len(pins) == len(re.findall(r"^[\w.-]+(?:==| @ )", lock, re.MULTILINE))
+    picks = json.loads((folder / "plan.json").read_text())["picks"].values()
+    assert pins or all(pick["index"] == "image" for pick in picks)
     for path in folder.iterdir():
         text = path.read_text()
         assert not re.search(
