@@ -125,7 +125,10 @@ def test_arch_need_holds_for_every_device(tiny: Matrix) -> None:
 
 def test_what_stands_in_is_said(tiny: Matrix) -> None:
     result = refused(solve(tiny, "torch", "fastattn", devices=(OLD,)))
+    told = [b.need if b.need == "instead" else b.text for b in result.because]
     assert any(b.need == "instead" and "built-in attention" in b.text for b in result.because)
+    # after what surely keeps it out, before what says less: that an old release is a source build
+    assert "has code for" in told[0] and told.index("instead") < next(n for n, t in enumerate(told) if "source build" in t)
     assert ("drop", "fastattn") in {(c.kind, c.name) for r in result.relaxations for c in r.change}
 
 
