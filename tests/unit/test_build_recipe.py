@@ -297,6 +297,7 @@ def test_the_driver_floor_of_the_resolver() -> None:
     assert demanded(CUDA, book, facts) == {"NVIDIA_REQUIRE_CUDA": "driver>=525.60.13"}
     jit = replace(CUDA, warnings=(Warned("jit-first-run", "x"),))
     assert demanded(jit, book, facts) == {"NVIDIA_REQUIRE_CUDA": "driver>=560.28.03"}
+    assert demanded(replace(jit, warnings=(*jit.warnings, Warned("forward-compat", "x"))), book, facts) == {}
     assert demanded(solution(TORCH, stack="rocm-7.2"), book, facts) == {}
     assert demanded(solution(TORCH, stack="cpu"), book, facts) == {}
     assert demanded(CUDA, RecipeBook(), facts) == {}

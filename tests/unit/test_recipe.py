@@ -8,9 +8,9 @@ import pytest
 from tests.integration.samples import DIGEST, SLIM, candidate, lock_of, locked, solution
 
 from accel_env.errors import ClosureError, UsageError
-from accel_env.model import Image, Lock, Solution
+from accel_env.model import Image, Lock, Solution, Warned
 from accel_env.render.compose import RenderOptions, compose, epoch
-from accel_env.render.recipe import Arg, Cmd, Copy, Env, From, Label, Recipe, Run, User, Workdir
+from accel_env.render.recipe import Arg, Cmd, Copy, Entrypoint, Env, From, Label, Recipe, Run, User, Workdir
 
 TORCH = candidate("torch", "2.14.1", "cu126", "house:cu126", stack="cuda-12.6")
 GAUDI = Image(
@@ -122,6 +122,28 @@ def test_torch_of_a_vendor_image_is_checked_and_kept() -> None:
     install = next(command for command in commands if " install " in command)
     assert "--constraint /tmp/accel-env/image-constraints.txt" in install and "--require-hashes" in install
     assert Copy(("requirements.lock", "image-constraints.txt"), "/tmp/accel-env/") in recipe.stages[0].steps
+
+
+def test_a_vendors_program_is_not_what_the_container_starts() -> None:
+    """`docker run IMAGE` is python3, and not an argument of what a vendor's image starts."""
+    torch = candidate("torch", "2.9.0", "hpu", "image", stack="gaudi-1.23.0")
+    found = solution(torch, stack="gaudi-1.23.0", image=GAUDI)
+    last = composed(found, lock=lock_of(found)).stages[-1].steps
+    assert last[-2:] == (Entrypoint(()), Cmd(("python3",)))
+    bridged = replace(found, warnings=(Warned("forward-compat", "x"),))
+    general, serving = (replace(bridged, image=replace(GAUDI, purpose=purpose)) for purpose in ("", "vllm"))
+    assert Entrypoint(()) not in composed(general, lock=lock_of(general)).stages[-1].steps
+    assert Entrypoint(()) in composed(serving, lock=lock_of(serving)).stages[-1].steps
+    assert Entrypoint(()) not in composed(solution(TORCH)).stages[-1].steps
+
+
+def test_what_a_vendors_image_holds_is_not_judged() -> None:
+    found = solution(candidate("torch", "2.9.0", "hpu", "image", stack="gaudi-1.23.0"), stack="gaudi-1.23.0", image=GAUDI)
+    recipe = composed(found, lock=lock_of(found, locked("peft", "0.21.2")))
+    assert not any("compiler" in line for line in recipe.header)
+    # its own list of versions would stop the installation; ours names what must stay
+    assert runs(recipe).index("unset PIP_CONSTRAINT") < next(n for n, line in enumerate(runs(recipe)) if " install " in line)
+    assert "unset PIP_CONSTRAINT" not in runs(composed(solution(TORCH)))
 
 
 def test_nothing_to_install_is_no_install() -> None:

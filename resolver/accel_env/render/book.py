@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DOCUMENT = "recipe"
 FILE = f"{DOCUMENT}.yaml"
+FORWARD = "forward-compat"  # the warning of a plan that runs by the vendor's package for older drivers
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +149,11 @@ def _source(row: Row) -> SourceRule:
 def demanded(solution: Solution, book: RecipeBook, matrix: Releases) -> dict[str, str]:
     """The variables of the image that say which driver it needs: the floor that the resolver itself held the host to.
 
-    The higher floor counts where something is compiled from intermediate code when it runs.
+    The higher floor counts where something is compiled from intermediate code when it runs. Nothing is demanded where the image
+    runs by the vendor's forward compatibility package: there the driver is below the floor, and the container must start.
     """
+    if any(warned.rule == FORWARD for warned in solution.warnings):
+        return {}
     name = solution.stack.partition("-")[0]
     release = matrix.stack_release(solution.stack) if "-" in solution.stack else None
     floor = release.driver_floors.get(solution.problem.host.os) if release else None

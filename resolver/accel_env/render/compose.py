@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from accel_env.errors import ClosureError, UsageError
-from accel_env.render.recipe import Arg, Cmd, Copy, Env, From, Instruction, Label, Mount, Recipe, Run, Stage, User, Workdir
+from accel_env.render.book import FORWARD
+from accel_env.render.head import EPOCH, header, labels
+from accel_env.render.recipe import Arg, Cmd, Copy, Entrypoint, Env, From, Instruction, Mount, Recipe, Run, Stage, User, Workdir
 from accel_env.render.source import SOURCES, WHEELS, Devel, compile_step, toolkit_steps
 from accel_env.render.system import system_steps
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 REQUIREMENTS = "requirements.lock"
 CONSTRAINTS = "image-constraints.txt"
-EPOCH = "SOURCE_DATE_EPOCH"
 PROGRAMS = "/opt/accel-env"
 _VENV = "/opt/venv"
 _CONTEXT = "/tmp/accel-env"
@@ -64,8 +65,8 @@ def compose(solution: Solution, lock: Lock, plan_digest: str, lock_digest: str, 
     moment = epoch(lock)
     first = Stage(From(image.ref, digest, "build"), _build_steps(solution, lock, options))
     last = Stage(From(image.ref, digest), _image_steps(solution, options))
-    labels = _labels(solution, lock, From(image.ref, digest), (plan_digest, lock_digest), moment, options)
-    return Recipe(_header(solution, lock, digest, moment, options), (Arg(EPOCH, str(moment)),), (first, last), labels)
+    marks = labels(solution, lock, From(image.ref, digest), (plan_digest, lock_digest), moment, options)
+    return Recipe(header(solution, lock, digest, moment, options), (Arg(EPOCH, str(moment)),), (first, last), marks)
 
 
 def base_image(solution: Solution) -> Image:
@@ -147,7 +148,7 @@ def _build_steps(solution: Solution, lock: Lock, options: RenderOptions) -> tupl
     steps += [Copy(context_files(solution, lock, options), f"{_CONTEXT}/"), Run(install, _mounts() if lock.files else ())]
     if sources and options.devel:
         words = _INSTALL.replace("--only-binary", "--no-binary") + " --no-build-isolation"
-        steps.append(compile_step(options.devel, _pip(words, pins, SOURCES), _secrets(), _mounts()))
+        steps.append(compile_step(options.devel, _pip(words, pins, SOURCES), _secrets(pins), _mounts()))
     last = steps.pop()
     assert isinstance(last, Run)
     # In one step with what fills the environment: moving what an earlier step made would copy it, gigabyte by gigabyte.
@@ -168,11 +169,13 @@ def install_commands(solution: Solution, lock: Lock, options: RenderOptions) -> 
     venv = f"python3 -m venv --without-pip {'--system-site-packages ' if pins else ''}{_VENV}"
     if len(compiled(lock)) == len(lock.files):
         return (*checks, venv)
-    return (*checks, venv, *_secrets(), _pip(_INSTALL, pins, WHEELS if compiled(lock) else REQUIREMENTS))
+    return (*checks, venv, *_secrets(pins), _pip(_INSTALL, pins, WHEELS if compiled(lock) else REQUIREMENTS))
 
 
-def _secrets() -> tuple[str, ...]:
+def _secrets(pins: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return (
+        # A vendor's own list would stop the build over what nothing here replaces; what must stay is in the constraints below.
+        *(("unset PIP_CONSTRAINT",) if pins else ()),
         f"if [ -s {_CA} ]; then export PIP_CERT={_CA}; fi",
         f"if [ -s {_CONF} ]; then export PIP_CONFIG_FILE={_CONF}; fi",
     )
@@ -229,56 +232,17 @@ def _image_steps(solution: Solution, options: RenderOptions) -> tuple[Instructio
         Env(tuple(env.items()), expand=("PATH",)),
         Workdir(options.workdir),
         User(options.uid, options.gid),
+        *((Entrypoint(()),) if _resets_entrypoint(solution, options) else ()),
         Cmd(options.command),
     )
 
 
-def _labels(solution: Solution, lock: Lock, base: From, digests: tuple[str, str], moment: int, options: RenderOptions) -> Label:
-    import datetime
+def _resets_entrypoint(solution: Solution, options: RenderOptions) -> bool:
+    """A vendor's image may start a program of its own, to which the command would be an argument.
 
-    title = ", ".join(pick.candidate.label for pick in solution.picks)
-    created = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    values = {
-        "org.opencontainers.image.title": title,
-        "org.opencontainers.image.created": created,
-        "org.opencontainers.image.base.name": base.ref,
-        "org.opencontainers.image.base.digest": base.digest,
-        "accel-env.stack": solution.stack,
-        "accel-env.matrix.version": lock.tools.get("matrix", ""),
-        "accel-env.matrix.digest": lock.tools.get("matrix_digest", ""),
-        "accel-env.plan.digest": digests[0],
-        "accel-env.lock.digest": digests[1],
-    }
-    told = {key: value for key, value in values.items() if value} | dict(options.labels)
-    return Label(tuple(sorted(told.items())))
-
-
-def _made_by(lock: Lock, options: RenderOptions) -> str:
-    """The words that write this file again; empty where nobody knows them."""
-    program, _, words = lock.tools.get("made_by", "").partition(" lock ")
-    if not words:
-        return ""
-    base = f"{options.base.ref}@{options.base.digest}".rstrip("@") if options.base else ""
-    flags = (("--compiler", options.compiler), ("--devel", options.devel), ("--allow-unpinned", options.allow_unpinned))
-    more = [*(["--base", base] if base else []), *(flag for flag, on in flags if on)]
-    return " ".join(["Made by:", program, "render", words, *more])
-
-
-def _header(solution: Solution, lock: Lock, digest: str, moment: int, options: RenderOptions) -> tuple[str, ...]:
-    lines = [
-        "Written by accel-env; do not edit.",
-        f"Stack {solution.stack}, Python {solution.python}, {solution.problem.host.platform}.",
-    ]
-    if made_by := _made_by(lock, options):
-        lines.append(made_by)
-    lines.append(f"Build: {EPOCH}={moment} docker buildx build --provenance=false .")
-    lines.append("Secrets of a site, both optional: --secret id=ca,src=CA-BUNDLE --secret id=pip,src=PIP.CONF")
-    if solution.run_args:
-        lines.append(f"Run: docker run {' '.join(solution.run_args)} IMAGE")
-    if any(pick.candidate.module == "torch" for pick in solution.picks) and not options.compiler:
-        lines.append("No C compiler is inside: torch.compile and Triton need one when they run (render --compiler).")
-    if options.packages:
-        lines.append("A site's own package sources instead of the base's snapshot: --secret id=apt,src=SOURCES")
-    if not digest:
-        lines.append("The base is not pinned: this file may build another image tomorrow.")
-    return (*lines, *(f"Note: {note}" for note in lock.notes))
+    The general one of a plan that runs by the forward compatibility package keeps its own: that is what turns the package on.
+    """
+    if not image_pins(solution):
+        return False
+    purpose = (options.base or base_image(solution)).purpose
+    return bool(purpose) or not any(warned.rule == FORWARD for warned in solution.warnings)
