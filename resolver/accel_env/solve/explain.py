@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from accel_env.model import Because, Candidate, Device, Need, Subject
+from accel_env.solve.images import INDEX
 from accel_env.solve.stacks import leads
+from accel_env.solve.verdict import SOURCE_RANK
 from accel_env.solve.versions import best_tag
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ def _package_text(need: Need, candidate: Candidate) -> str:
     if need.unknown and need.name == candidate.name:
         return f"{label} is kept out"
     if not need.allows and need.name == candidate.name:
-        return f"{label} comes in the vendor's image alone" if candidate.index == "image" else f"{label} is a source build"
+        if candidate.index == INDEX:
+            return f"{label} comes in the vendor's image alone"
+        return f"{label} is a source build" if candidate.rank >= SOURCE_RANK else f"{label} is a wheel, in no vendor's image"
     if need.when == "absent":
         return f"{label} cannot be beside {need.name} {need.allows}".rstrip()
     return f"{label} needs {need.name} {need.allows}".rstrip() + (" if it is there" if need.when == "present" else "")
@@ -159,7 +163,10 @@ def stack_answer(field: Field) -> tuple[Because, ...]:
 
 
 def forward_compat(field: Field) -> tuple[Because, ...]:
-    """Whether the vendor's compat package could bridge an old driver on these devices: a thing to know, never a plan."""
+    """Whether the vendor's compat package could bridge an old driver on these devices: a thing to know, never a plan.
+
+    That it could is no reason where it was counted on already, nor under a driver to which the devices are unknown.
+    """
     stack, devices = field.ground.stack, field.ground.devices
     compat = stack.forward_compat if stack else None
     if stack is None or compat is None or not devices:
@@ -169,8 +176,8 @@ def forward_compat(field: Field) -> tuple[Because, ...]:
     outside = [d for d in devices if d.kind not in compat.kinds]
     if outside:
         text = f"{package} does not serve {outside[0].name or outside[0].arch} ({outside[0].kind})"
-    elif branches <= set(compat.branches):
-        text = f"{package} bridges driver branch {', '.join(sorted(branches))} on this kind of device"
+    elif branches <= set(compat.branches) and not field.problem.policy.base and all(map(field.ground.knows, devices)):
+        text = f"{package} bridges driver branch {', '.join(sorted(branches))} on this kind of device: see --base vendor"
     else:
         return ()
     return (because(field.matrix, "driver", text, compat.fact),)

@@ -46,7 +46,7 @@ class Ground:
         # by identity: the matrix shares equal needs, and hashing one anew for each candidate costs more than judging it
         self._arch: dict[tuple[int, str], tuple[Failure | None, bool]] = {}
         self._simple: dict[int, Failure | None] = {}
-        self._stacks: dict[tuple[str, bool, bool], Verdict | None] = {}
+        self._stacks: dict[tuple[str, bool, bool, str], Verdict | None] = {}
         self._full: dict[str, bool] = {}
         self._rules: dict[tuple[str, bool], list[Failure]] = {}
         self._driver: dict[tuple[str, bool], Failure | None] = {}
@@ -133,7 +133,7 @@ class Ground:
         """The verdict on a build of another stack: nothing else about it matters."""
         if not candidate.stack:
             return None
-        key = (candidate.stack, candidate.module == "torch", leads(candidate))
+        key = (candidate.stack, candidate.module == "torch", leads(candidate), candidate.fact)  # each says its own source
         if key not in self._stacks:
             failure = self._stack_of(candidate)
             self._stacks[key] = Verdict((failure,), (), False) if failure else None
@@ -178,11 +178,9 @@ class Ground:
                                 (bit,),
                             )
                         )
-                driver = self.driver(device)
-                for need in device_driver_needs(stack, device):
-                    if driver[:1].isdigit() and not allows(need.allows, driver):
-                        why = f"driver {device.driver} does not know {_named(device)}"
-                        rows.append(Failure(need, why, (bit | self._bit("driver"),)))
+                for need in self._unmet(device):
+                    why = f"driver {device.driver} does not know {_named(device)}"
+                    rows.append(Failure(need, why, (bit | self._bit("driver"),)))
                 release = self.release(candidate.stack)
                 if release and release.archs and device.arch not in release.archs:
                     rows.append(
@@ -190,6 +188,15 @@ class Ground:
                     )
             self._rules[key] = rows
         return self._rules[key]
+
+    def _unmet(self, device: Device) -> list[Need]:
+        driver = self.driver(device)
+        needs = device_driver_needs(self.stack, device) if self.stack and driver[:1].isdigit() else []
+        return [need for need in needs if not allows(need.allows, driver)]
+
+    def knows(self, device: Device) -> bool:
+        """False where a device's driver is known not to know it."""
+        return not self._unmet(device)
 
     def _arch_of(self, need: Need, candidate: Candidate) -> tuple[Failure | None, bool]:
         if not self.devices or self.vendor is None or self.stack is None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from accel_env.model import Ask, Change, Problem, Relaxation
 from accel_env.solve.core import minimal_core
 from accel_env.solve.field import Field
+from accel_env.solve.ground import device_driver_needs
 from accel_env.solve.images import VENDOR
 from accel_env.solve.problem import choose_devices, distinct
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, feasible, search
 from accel_env.solve.verdict import SOURCE_RANK, Item
-from accel_env.solve.versions import allows, parse, split_stack
+from accel_env.solve.versions import allows, narrowed, parse, split_stack
 
 PAIRS = 4
 CPU_STACK = "cpu"
@@ -67,14 +68,16 @@ def _exact(change: Change, field: Field, answer: Found) -> Change:
 
 
 def _driver_spec(change: Change, field: Field, answer: Found) -> str:
-    """What the stack of the choice asks of the driver, which is what somebody has to install."""
+    """What the stack of the choice and the devices ask of the driver, which is what somebody has to install."""
     if "torch" not in answer.chosen:
         return change.spec
     torch = field.slots["torch"].entries[answer.chosen["torch"]]
     need = field.ground.driver_need(torch.candidate.stack, full=torch.verdict.jit)
     if need is None or need.unknown or change.spec.startswith("<"):
         return change.spec
-    return " or ".join(need.values) or need.allows
+    # what knows the device binds beside the stack's own floor
+    known = [own.allows for d in field.ground.devices if field.ground.stack for own in device_driver_needs(field.ground.stack, d)]
+    return " or ".join(narrowed((spec, *known)) for spec in need.values or (need.allows,))
 
 
 def gives(field: Field, answer: Found) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -33,6 +34,17 @@ def allows(spec: str, version: str) -> bool:
     if not spec:
         return True
     return specifiers(spec).contains(parse(version), prereleases=True)
+
+
+def narrowed(specs: Iterable[str]) -> str:
+    """The clauses of all specifiers together, without the bounds that another one implies."""
+    clauses = list(dict.fromkeys(clause.strip() for spec in specs for clause in spec.split(",") if clause.strip()))
+    for sign, tightest in ((">=", max), ("<", min)):
+        bounds = [c for c in clauses if c.startswith(sign) and (c[len(sign) :][:1].isdigit())]
+        if len(bounds) > 1:
+            kept = tightest(bounds, key=lambda c: parse(c.lstrip("<>=")))
+            clauses = [c for c in clauses if c not in bounds or c == kept]
+    return ",".join(clauses)
 
 
 def valid_specifier(text: str) -> bool:

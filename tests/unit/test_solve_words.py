@@ -1,0 +1,50 @@
+"""What refusals and plans say: each sentence holds for the host that was named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accel_env.app import Request, resolve
+from accel_env.solve.versions import narrowed
+
+
+def ask(*asks: str, device: str, **words: Any) -> Any:
+    return resolve(Request(asks=asks, devices=(device,), **words))
+
+
+def reasons(answer: Any) -> str:
+    return "\n".join(row["text"] for row in answer["conflict"]["because"])
+
+
+def changes(answer: Any, kind: str) -> list[str]:
+    return [c["spec"] for r in answer["conflict"]["relaxations"] for c in r["change"] if c["kind"] == kind]
+
+
+@pytest.mark.parametrize(("device", "driver"), [("RTX 5090", "550.54"), ("RTX 5090", "565.57"), ("B200", "550.90")])
+def test_a_driver_to_take_is_one_that_knows_the_device(device: str, driver: str) -> None:
+    assert changes(ask("torch", device=device, driver=driver), "driver") == [">=570"]
+
+
+def test_bounds_that_another_implies_are_left_away() -> None:
+    assert narrowed((">=525.60.13", ">=570")) == ">=570"
+    assert narrowed((">=580", "<590", "!=585", "<600")) == ">=580,<590,!=585"
+    assert narrowed(("==6.4.*", "")) == "==6.4.*"
+
+
+def test_a_package_that_could_bridge_is_no_reason_for_a_refusal() -> None:
+    unknown = ask("torch", device="B200", driver="550.90")
+    counted = ask("vllm", device="A100", driver="550.90.07", base="vendor")
+    assert "bridges" not in reasons(unknown) + reasons(counted)
+
+
+def test_a_wheel_beside_a_base_is_no_source_build() -> None:
+    assert "source build" not in reasons(ask("vllm", device="A100", driver="550.90.07", base="vendor"))
+
+
+@pytest.mark.parametrize("device", ["Arc B580", "Gaudi3"])
+def test_what_a_build_is_for_is_told_by_its_own_source(device: str) -> None:
+    rows = ask("flash-attn", device=device)["conflict"]["because"]
+    told = [row["fact"] for row in rows if "for cuda" in row["text"]]
+    assert told and all(fact.startswith("packages/flash-attn:") for fact in told)
