@@ -49,7 +49,7 @@ packages:
   releases:
   - {version: "1", fact: ours, builds: [{build: any, index: own, platforms: [linux_x86_64], tags: [py3], fact: ours}]}
 forbid:
-- {name: torch, allows: "<9.1", why: not allowed here}
+- {name: torch, versions: "<9.1", why: not allowed here}
 - {name: numpy, why: never, fact: ours}
 """
 
@@ -127,7 +127,7 @@ def test_later_overlays_win(root: Path, site: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("fact: ours, builds", "fact: gone, builds", "overlay/site.yaml:39: packages[1].releases[0].fact: there is no fact `gone`"),
     ("name: numpy, why", "name: numpie, why", "forbid[1].name: the matrix has no package `numpie`"),
-    ('allows: "<9.1", why', 'allows: "<<9", why', "forbid[0].allows: `<<9` is no version specifier"),
+    ('versions: "<9.1", why', 'versions: "<<9", why', "forbid[0].versions: `<<9` is no version specifier"),
     ("module: ext\n", "module: extra\n", "packages[0].module: is `extra`, the matrix says `ext`"),
     ("accel-env/overlay/1", "accel-env/package/1", "schema: must be accel-env/overlay/1"),
     ("forbid:", "forbidden:", "forbidden: unknown key"),

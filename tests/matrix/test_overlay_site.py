@@ -29,7 +29,7 @@ registries: {docker.io: "registry.example:5000/hub"}
 devices: [{vendor: nvidia, name: Site T4, arch: sm_80, fact: ours}]
 profiles:
   rack-1: {summary: our rack, host: {os: linux, arch: x86_64, devices: [{name: Site T4, driver: "580.65"}]}}
-forbid: [{name: torch, allows: "==3.1.0", why: not yet}]
+forbid: [{name: torch, versions: "==3.1.0", why: not yet}]
 """
 
 

@@ -116,7 +116,7 @@ def test_markdown_makes_no_markup_of_data(pair: tuple[Path, Path], edit: Edit, c
 
 def test_an_overlay_is_a_state(pair: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = tmp_path / "site.yaml"
-    site.write_text('schema: accel-env/overlay/1\nforbid: [{name: torch, allows: "==3.1.0", why: not yet}]\n')
+    site.write_text('schema: accel-env/overlay/1\nforbid: [{name: torch, versions: "==3.1.0", why: not yet}]\n')
     out = run(capsys, "used", str(site), "--ask", "torch", "--profile", "mid")[1]
     assert "torch 3.1.0+cu130 -> 3.0.0" in out
 

@@ -101,7 +101,7 @@ def _devices(model: Model, row: Row, held: dict[str, list[str]]) -> None:
 def _forbid(model: Model, row: Row, held: dict[str, list[str]]) -> None:
     """A forbidden release gets a need on itself that nothing can meet, so that the refusal tells why."""
     name, why = row.text("name", check=checks.distribution), row.text("why")
-    allows = row.optional("allows", checks.specifier)
+    versions = row.optional("versions", checks.specifier)
     fact = row.fact(required=False)
     row.close()
     if not fact:
@@ -109,10 +109,10 @@ def _forbid(model: Model, row: Row, held: dict[str, list[str]]) -> None:
         model.facts[fact] = Fact(fact, why, row.file, "vendor", "")
     if name not in {package.name for package in model.packages}:
         row.fault("name", f"the matrix has no package `{name}`")
-    held["forbids"].append(f"{name} {allows}".strip())
+    held["forbids"].append(f"{name} {versions}".strip())
     need = Need(Subject.PACKAGE, fact, name=name, unknown=True)
     try:
-        wanted = SpecifierSet(allows)
+        wanted = SpecifierSet(versions)
     except InvalidSpecifier:
         return
     model.packages[:] = [_refused(package, wanted, need) if package.name == name else package for package in model.packages]
