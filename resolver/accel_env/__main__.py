@@ -58,11 +58,13 @@ def _run(words: list[str]) -> int:
 
 def _tell(error: AccelEnvError, words: list[str]) -> int:
     from accel_env.cli import output
+    from accel_env.cli.text import program
 
     if "--json" in words:
         output.error_json(error)
     else:
-        output.talk(str(error).split("\n"))
+        # a command that the text names is to be called as this one was
+        output.talk(str(error).replace("`accel-env ", f"`{program()} ").split("\n"))
     return error.exit_code
 
 

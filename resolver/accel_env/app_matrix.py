@@ -24,12 +24,12 @@ def update(place: str, keys: tuple[str, ...], force: bool, progress: Callable[[s
 
     packaged = store.packaged()
     trusted = trusted_keys(packaged, keys)
+    what = fetch.name_of(place)
+    content = fetch.read(place)
     if not trusted:
         raise InputError(
             "no-key", "no key is known that archives could be signed with", hint="name the signer's public key: --key FILE"
         )
-    what = fetch.name_of(place)
-    content = fetch.read(place)
     where = fetch.signature_of(place)
     signature = minisign.parse_signature(fetch.read(where, 1 << 16).decode("utf-8", "replace"), fetch.name_of(where))
     key = minisign.verify(content, signature, trusted, what)

@@ -362,7 +362,7 @@ def test_without_the_extra_it_is_said(desk: Desk, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     with pytest.raises(UsageError, match="which is not installed") as caught:
         desk.update(path)
-    assert "accel-env[update]" in caught.value.hint
+    assert "'.[update]'" in caught.value.hint
 
 
 def test_signatures_that_minisign_made() -> None:

@@ -43,7 +43,8 @@ class Elf:
 
 def missing(package: str) -> UsageError:
     """The error where a package of the extra is not installed."""
-    return UsageError("inspect-missing", f"reading wheels needs {package}", hint="pip install 'accel-env[inspect]'")
+    hint = "install accel-env with its extra `inspect`; in a checkout: pip install '.[inspect]'"
+    return UsageError("inspect-missing", f"reading wheels needs {package}", hint=hint)
 
 
 def read_elf(stream: IO[bytes], size: int) -> Elf:

@@ -84,7 +84,7 @@ def _holds(key: PublicKey, signature: bytes, message: bytes) -> bool:
         raise UsageError(
             "no-verifier",
             "signatures are checked by the package cryptography, which is not installed",
-            hint="pip install 'accel-env[update]'",
+            hint="install accel-env with its extra `update`; in a checkout: pip install '.[update]'",
         ) from None
     try:
         Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, message)
