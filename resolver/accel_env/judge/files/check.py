@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from accel_env.judge.files.needs import FOR_THIS_HOST, need_findings
 from accel_env.judge.files.rules_build import build_findings
 from accel_env.judge.files.rules_conda import conda_findings
+from accel_env.judge.files.rules_device import device_findings
 from accel_env.judge.files.rules_image import image_findings
 from accel_env.judge.files.rules_install import install_findings
 from accel_env.judge.files.rules_vendor import vendor_findings
@@ -76,6 +77,7 @@ def judge_scope(scope: Scope) -> Iterator[Finding]:
     yield from conda_findings(scope)
     yield from build_findings(scope)
     yield from vendor_findings(scope)
+    yield from device_findings(scope)
     yield from need_findings(scope)
 
 

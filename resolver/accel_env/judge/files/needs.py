@@ -109,7 +109,7 @@ _HOST_RULES = frozenset(
 )
 
 _INDEX_RULES = frozenset({"wrong-index", "cpu-only-build"})
-FOR_THIS_HOST = _HOST_RULES | _INDEX_RULES | {"platform-no-wheel"}
+FOR_THIS_HOST = _HOST_RULES | _INDEX_RULES | {"platform-no-wheel", "backend-unsupported-by-package"}
 
 
 def _mentioned(finding: Finding, rows: Iterable[Present]) -> Present | None:
