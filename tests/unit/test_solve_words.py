@@ -48,3 +48,11 @@ def test_what_a_build_is_for_is_told_by_its_own_source(device: str) -> None:
     rows = ask("flash-attn", device=device)["conflict"]["because"]
     told = [row["fact"] for row in rows if "for cuda" in row["text"]]
     assert told and all(fact.startswith("packages/flash-attn:") for fact in told)
+
+
+def test_to_leave_out_the_one_ask_is_no_way_out() -> None:
+    from accel_env.cli.show_conflict import conflict_lines
+
+    answer = ask("onnxruntime-gpu", "onnx", device="Jetson AGX Orin")
+    assert answer["conflict"]["relaxations"] == []
+    assert "one of the asks" not in "\n".join(conflict_lines(answer, 100))

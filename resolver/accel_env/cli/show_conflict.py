@@ -22,9 +22,16 @@ def conflict_lines(answer: Json, columns: int) -> list[str]:
         lines += wrap(f"warning: {string(warning, 'message')}", columns, "  ", "    ")
     hints = [_hint(relaxation) for relaxation in items(conflict, "relaxations")]
     lines.append("")
-    for hint in hints or ["no single change makes it work; drop or loosen one of the asks"]:
+    for hint in hints or [_no_way(conflict)]:
         lines += wrap(f"hint: {hint}", columns, "", "  ")
     return lines
+
+
+def _no_way(conflict: Json) -> str:
+    asks = [item for item in items(conflict, "core") if string(item, "kind") == "ask"]
+    if len(asks) == 1:
+        return "no single change of the ask or of an option makes it work"
+    return "no single change makes it work; drop or loosen one of the asks"
 
 
 def _reference(conflict: Json) -> str:

@@ -45,7 +45,7 @@ def _alone(row: Row) -> Choice:
 
 
 def _choice(row: Row) -> Choice:
-    return Choice(row.text("ask", check=_ask), row.texts("stacks"))
+    return Choice(row.text("ask", check=_ask), row.texts("stacks"), row.texts("archs"))
 
 
 def _ask(text: str) -> str:

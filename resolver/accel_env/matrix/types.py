@@ -245,10 +245,12 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to have a member of a bundle: a requirement, on these stacks or releases of them (empty: everywhere)."""
+    """One way to have a member of a bundle: a requirement, on these stacks or releases of them (empty: everywhere), for devices
+    of these architectures alone (empty: for all)."""
 
     ask: str
     stacks: tuple[str, ...] = ()
+    archs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

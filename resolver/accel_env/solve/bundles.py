@@ -123,7 +123,7 @@ def _wanted(problem: Problem, bundles: Sequence[Bundle], stack: str) -> Iterator
     seen: set[str] = set()
     for bundle in bundles:
         for member in bundle.members:
-            names = tuple((_ask(choice, bundle), choice.stacks) for choice in member.choices if _serves(choice, stack))
+            names = tuple((_ask(choice, bundle), choice.stacks) for choice in member.choices if _serves(choice, stack, problem))
             if member.choices[0].ask in seen or (member.optional and must & {choice.ask for choice in member.choices}):
                 continue
             seen.add(member.choices[0].ask)
@@ -139,7 +139,9 @@ def _ask(choice: Choice, bundle: Bundle) -> Ask:
     return parse_ask(choice.ask, SIGN + bundle.name)
 
 
-def _serves(choice: Choice, stack: str) -> bool:
+def _serves(choice: Choice, stack: str, problem: Problem) -> bool:
+    if choice.archs and not any(device.arch in choice.archs for device in problem.devices):
+        return False
     return not choice.stacks or any(split_stack(one)[0] == stack for one in choice.stacks)
 
 

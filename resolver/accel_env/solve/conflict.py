@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need, Subject
+from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need, Relaxation, Subject
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, failure_text, forward_compat, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Field, Link
@@ -31,8 +31,7 @@ def conflict(field: Field) -> Conflict:
     apart = len(asks) > 1 and all(item.kind == "ask" for item in core)  # no matter of the host: what stands in helps least
     reasons += [*vague, *instead] if apart else [*instead, *vague]
     reasons = reasons or list(_apart(field, asks)) or [reason for ask in asks for reason in _published(field, ask)]
-    # to leave out what comes along all the same changes nothing that a range would not
-    useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and c.name in w.gives for c in w.change)]
+    useful = [w for w in relaxations(field, core) if not any(c.kind == "drop" and _empty(c.name, w) for c in w.change)]
     ways = sorted(useful, key=cost)
     return Conflict(
         field.problem,
@@ -40,6 +39,12 @@ def conflict(field: Field) -> Conflict:
         tuple(dict.fromkeys(reasons)),
         tuple(ways[:RELAXATIONS]),
     )
+
+
+def _empty(name: str, way: Relaxation) -> bool:
+    """True where leaving a package out changes nothing that a range would not, since it comes along all the same, or leaves
+    nothing to install."""
+    return name in way.gives or set(way.gives) == {"python"}
 
 
 def nameless(field: Field) -> Conflict:
