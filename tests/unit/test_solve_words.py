@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accel_env.app import Request, resolve
+from accel_env.app import Request, explain_not, resolve
 from accel_env.solve.versions import narrowed
 
 
@@ -56,3 +56,8 @@ def test_to_leave_out_the_one_ask_is_no_way_out() -> None:
     answer = ask("onnxruntime-gpu", "onnx", device="Jetson AGX Orin")
     assert answer["conflict"]["relaxations"] == []
     assert "one of the asks" not in "\n".join(conflict_lines(answer, 100))
+
+
+def test_what_an_index_lacks_and_an_image_brings_is_no_build_ruled_out() -> None:
+    told = explain_not(Request(devices=("MI300X",)), "vllm")["answer"]
+    assert "ruled out" in told and "vllm/vllm-openai-rocm:v" in told

@@ -10,6 +10,7 @@ from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.field import Field
 from accel_env.solve.images import INDEX, REF, VENDOR, bridge_warnings, image_for
+from accel_env.solve.plan import index_text
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, search
 from accel_env.solve.slot import Entry
@@ -41,11 +42,23 @@ def in_images(field: Field) -> tuple[Field, Found] | None:
     if not nowhere:
         return None
     devices = ", ".join(dict.fromkeys(d.name or d.arch for d in problem.devices))
-    told = Warned("vendor-image", f"no {nowhere[0]} of any index is for {devices}: this plan builds on a vendor's image")
+    told = _why_image(field, nowhere[0], devices)
     policy = replace(problem.policy, base=VENDOR)
     other = prune(replace(problem, policy=policy, remarks=(*problem.remarks, told)), field.matrix)
     found = search(other)
     return (other, found) if found else None
+
+
+def _why_image(field: Field, name: str, devices: str) -> Warned:
+    """That a plan builds on an image: no index has a build for these devices, or what it has is of unknown make."""
+    slot = field.slots[field.matrix.modules()[name]]
+    for entry in slot.entries:
+        failures = entry.verdict.failures
+        if entry.candidate.name == name and entry.rank < SOURCE_RANK and failures and all(one.need.unknown for one in failures):
+            text = f"no {name} of any index can be combined: {failure_text(failures[0], entry.candidate)}"
+            where = index_text(entry.candidate.index, entry.candidate.tag, field.matrix)
+            return Warned("vendor-image", f"{text} ({where}); this plan builds on a vendor's image", failures[0].need.fact)
+    return Warned("vendor-image", f"no {name} of any index is for {devices}: this plan builds on a vendor's image")
 
 
 def _nowhere(field: Field, name: str) -> bool:

@@ -10,6 +10,7 @@ from accel_env.model import Because, Conflict, Problem, Solution
 from accel_env.solve.explain import because, failure_text, need_text, stack_answer, stand_ins
 from accel_env.solve.field import Field
 from accel_env.solve.finish import answer
+from accel_env.solve.images import INDEX
 from accel_env.solve.problem import normalise, parse_ask
 from accel_env.solve.prune import prune
 from accel_env.solve.slot import Entry
@@ -137,7 +138,7 @@ def _sum_up(problem: Problem, matrix: Matrix, matching: list[Entry], text: str, 
         return f"the matrix knows no {text} for {problem.host.platform}"
     live = [e for e in matching if not e.verdict.failures]
     if not live:
-        return f"every build of {text} is ruled out here"
+        return f"every build of {text} is ruled out here" + _by_image(problem, matrix, name, spec, build)
     pinned = f"{name}{spec}" + (f"+{build}" if build and spec.startswith("==") else "")
     asks = (*(a for a in problem.asks if a.name != name), parse_ask(pinned, "--not"))
     result = answer(prune(replace(problem, asks=asks), matrix))
@@ -154,6 +155,17 @@ def _sum_up(problem: Problem, matrix: Matrix, matching: list[Entry], text: str, 
         return f"nothing rules it out: {taken} is the answer"
     why = _why_later(live[0], result)
     return f"nothing rules out {live[0].candidate.label}; {taken} comes first by the order of preference{why}"
+
+
+def _by_image(problem: Problem, matrix: Matrix, name: str, spec: str, build: str) -> str:
+    """That a vendor's image brings the package where no index does; empty where none does."""
+    asks = problem.asks if any(a.name == name for a in problem.asks) else (*problem.asks, parse_ask(name, "--not"))
+    result = answer(prune(replace(problem, asks=asks), matrix))
+    picked = [p.candidate for p in result.picks if p.candidate.name == name] if isinstance(result, Solution) else []
+    if isinstance(result, Solution) and result.image and picked and picked[0].index == INDEX:
+        if allows(spec, picked[0].version) and build in ("", picked[0].build):
+            return f", but for {picked[0].label} in the image {result.image.ref}, which is the answer"
+    return ""
 
 
 def _why_later(entry: Entry, result: Solution) -> str:
