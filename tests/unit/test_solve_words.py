@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accel_env.app import Request, explain_not, resolve
+from accel_env.app import Request, explain, explain_not, resolve
 from accel_env.solve.versions import narrowed
 
 
@@ -61,3 +61,10 @@ def test_to_leave_out_the_one_ask_is_no_way_out() -> None:
 def test_what_an_index_lacks_and_an_image_brings_is_no_build_ruled_out() -> None:
     told = explain_not(Request(devices=("MI300X",)), "vllm")["answer"]
     assert "ruled out" in told and "vllm/vllm-openai-rocm:v" in told
+
+
+def test_what_was_passed_over_is_never_the_pick() -> None:
+    answer = explain(Request(asks=("torch", "bitsandbytes"), devices=("H100",), driver="580.95.05"))
+    variant = answer["picks"]["bitsandbytes"]["variant"]
+    told = [row["text"] for row in answer["explanation"] if row["text"].startswith("bitsandbytes") and "other picks" in row["text"]]
+    assert told and all("(cuda" in text and f"({variant})" not in text for text in told)

@@ -44,7 +44,9 @@ def _passed(field: Field, entry: Entry, result: Solution) -> tuple[str, Because]
     """(what makes the reason distinct, the reason) for one candidate; None where another stack's build says nothing."""
     candidate = entry.candidate
     if not entry.verdict.failures:
-        text = f"{candidate.label} {_set_back(field, entry, result)}"
+        # one file may hold several libraries, of which the pick is another
+        variant = f" ({candidate.variant})" if candidate.variant else ""
+        text = f"{candidate.label}{variant} {_set_back(field, entry, result)}"
         return candidate.version, because(field.matrix, "passed over", text, candidate.fact)
     failure = entry.verdict.failures[0]
     if failure.need.subject.value == "stack" and candidate.stack.partition("-")[0] != field.ground.stack_name:
@@ -163,8 +165,9 @@ def _by_image(problem: Problem, matrix: Matrix, name: str, spec: str, build: str
     result = answer(prune(replace(problem, asks=asks), matrix))
     picked = [p.candidate for p in result.picks if p.candidate.name == name] if isinstance(result, Solution) else []
     if isinstance(result, Solution) and result.image and picked and picked[0].index == INDEX:
-        if allows(spec, picked[0].version) and build in ("", picked[0].build):
-            return f", but for {picked[0].label} in the image {result.image.ref}, which is the answer"
+        one = picked[0]
+        named = allows(spec, one.version) and build in ("", one.build)
+        return f", but for {one.label} in the image {result.image.ref}, which is the answer" if named else ""
     return ""
 
 
