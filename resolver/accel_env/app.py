@@ -258,14 +258,16 @@ def _silent(_: str) -> None:
 
 def _put(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...], matrix: Matrix) -> Json:
     """Write the files, remove what an earlier plan left, and say so. The age of the matrix is said here and is in no file."""
+    from accel_env.lock.chosen import with_chosen
     from accel_env.lock.write import drop_stale, write_files
     from accel_env.matrix.age import warning
+    from accel_env.matrix.evidence import lift
 
     write_files(Path(output), files)
     gone = (f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
     return {
         "schema": "accel-env/written/1",
-        "plan": plan,
+        "plan": lift(with_chosen(plan, closed), matrix),  # as `resolve` shows it; the file is without, see `app_close.shown_plan`
         "locked": len(closed.files),
         "notes": [*closed.notes, *told, *filter(None, (warning(matrix),)), *gone],
         "written": [str(Path(output) / name) for name in sorted(files)],

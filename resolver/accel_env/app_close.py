@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import ClosureError, NoSolution
-from accel_env.model import Ask, Conflict, Lock, Nogood, Problem, Solution
+from accel_env.model import Ask, Conflict, Lock, Nogood, Pick, Problem, Solution
 
 if TYPE_CHECKING:
     from accel_env.lock.closer import Refusal
@@ -46,7 +46,20 @@ def shown_plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ..
 
     row = lift(plan_of(result, matrix, notes), matrix)
     old = warning(matrix)
-    return {**row, "warnings": [*row["warnings"], {"rule": RULE, "message": old, "source": ""}]} if old else row
+    more = [{"rule": RULE, "message": old, "source": ""}] if old else []
+    return {**row, "warnings": [*_foreseen(result, matrix), *row["warnings"], *more]}
+
+
+def _foreseen(result: Solution | Conflict, matrix: Matrix) -> list[Json]:
+    """A warning where a lock of the answer is known to be refused, with what can be done instead: as shown, never as kept."""
+    from accel_env.lock.foreseen import RULE, foreseen
+    from accel_env.lock.rules import load_rules
+
+    told = foreseen(result, _source_builds(result), load_rules(matrix)) if isinstance(result, Solution) else None
+    if told is None:
+        return []
+    source = matrix.fact(told.fact).source if told.fact else ""
+    return [{"rule": RULE, "message": f"`lock` refuses this: {told.why}", "source": source, "instead": told.instead}]
 
 
 def plan_bytes(plan: Json) -> bytes:
@@ -108,8 +121,13 @@ def _closed(
     progress: Callable[[str], None],
     attempt: Callable[[Solution, bool], Lock | Refusal],
 ) -> tuple[Lock, Json, tuple[str, ...]]:
+    from accel_env.lock.answer import without_wheel
+    from accel_env.lock.chosen import instead
+    from accel_env.lock.foreseen import hopeless, staying
+    from accel_env.lock.rules import load_rules
     from accel_env.lock.stop import terminable
 
+    rules = load_rules(matrix)
     refused: list[tuple[Refusal, Solution]] = []
     added: list[str] = []
     with terminable():
@@ -117,13 +135,18 @@ def _closed(
             result = _solve(problem, refused, matrix)
             if isinstance(result, Conflict):
                 raise _refused(refused, matrix) if refused else _no_solution(plan_of(result, matrix, notes), added)
+            own = {name for name, _ in staying(result, rules)} - set(problem.left)
+            if own & {pick.candidate.name for pick in result.picks}:
+                problem = replace(problem, left=(*problem.left, *sorted(own)))
+                continue
             closed = attempt(result, not refused)
             if isinstance(closed, Lock):
-                return closed, plan_of(result, matrix, notes), tuple(f"{_labels(s)} was refused: {r.reason}" for r, s in refused)
+                told = (instead(refusal, closed) or f"{_labels(s)} was refused: {refusal.reason}" for refusal, s in refused)
+                return closed, plan_of(result, matrix, notes), tuple(told)
             if closed.also and not set(closed.also) & set(added):
                 added += closed.also
                 progress(closed.reason)
-            elif closed.picks and not closed.also:
+            elif closed.picks and not closed.also and not hopeless(without_wheel(closed.reason), result, rules, matrix):
                 refused.append((closed, result))
             else:
                 raise _refused([*refused, (closed, result)], matrix)
@@ -188,17 +211,20 @@ def _labels(solution: Solution) -> str:
     return ", ".join(pick.candidate.label for pick in solution.picks) or ", ".join(ask.name for ask in solution.outside)
 
 
-def _refuse_unlockable(solution: Solution, hashed_only: bool) -> None:
-    """A source build has no file to lock: say so before the closure does in its own words."""
+def _source_builds(solution: Solution) -> tuple[Pick, ...]:
+    """The picks that have no file: they are compiled where they are installed."""
     from accel_env.solve.verdict import SOURCE_RANK
 
-    built = [p.candidate.label for p in solution.picks if p.candidate.rank >= SOURCE_RANK]
-    if built:
-        raise ClosureError(
-            "source-build",
-            f"{', '.join(built)} must be compiled: there is no file whose hash could be locked",
-            hint="leave it out, or lock the rest without --source-builds and compile it in the image",
-        )
+    return tuple(pick for pick in solution.picks if pick.candidate.rank >= SOURCE_RANK)
+
+
+def _refuse_unlockable(solution: Solution, hashed_only: bool) -> None:
+    """A source build has no file to lock: say so before the closure does in its own words."""
+    from accel_env.lock.foreseen import foreseen
+    from accel_env.lock.rules import Rules
+
+    if told := foreseen(solution, _source_builds(solution), Rules()):
+        raise ClosureError("source-build", told.why, hint=told.instead)
     if hashed_only and not solution.lockable:
         raise ClosureError("artifact-unhashed", f"not every file of {_labels(solution)} has a known hash")
 
@@ -227,6 +253,10 @@ def _way_out(refusal: Refusal, solution: Solution, missing: tuple[str, ...], mat
     import difflib
 
     asked = [ask.name for ask in solution.outside]
+    if not asked and missing:
+        from accel_env.lock.foreseen import by_hand
+
+        return by_hand(missing)
     if not asked:
         return "loosen one of the asks, or name an older torch" if refusal.picks else "no other torch would help: loosen the asks"
     suspects = [name for name in asked if name in missing] or asked

@@ -7,6 +7,7 @@ from accel_env.cli.output import answer_json, answer_text, talk
 from accel_env.cli.text import Json, fits, items, mapping, pairs, program, quoted, reason, string, table, width, wrap
 
 HEAD = ("package", "version", "build", "index", "evidence")
+REFUSED = "lock-refused"  # the warning that a lock of this plan is known to fail, with what to do `instead`
 AGE = "matrix-old"  # the one warning that is about the matrix and not about the plan
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
 
@@ -43,7 +44,15 @@ def plan_lines(plan: Json, words: Sequence[str], columns: int, explained: bool =
         lines += ["", f"* rests on facts of the community (`{program()} explain` shows them with their sources):"]
         for text in community:
             lines += wrap(text, columns, "  ", "    ")
-    return [*lines, "", f"next: {quoted((program(), 'lock', *words, '-o'))} DIR"]
+    return [*lines, "", *_next(plan, words, columns)]
+
+
+def _next(plan: Json, words: Sequence[str], columns: int) -> list[str]:
+    """The next command; where a lock is known to be refused, what can be done instead."""
+    refused = next((warning for warning in items(plan, "warnings") if string(warning, "rule") == REFUSED), None)
+    if refused is None:
+        return [f"next: {quoted((program(), 'lock', *words, '-o'))} DIR"]
+    return wrap(f"next: {string(refused, 'instead')}", columns, "", "  ")
 
 
 def host_line(answer: Json) -> str:

@@ -12,6 +12,7 @@ from accel_env.lock import checks
 from accel_env.lock.answer import names_in
 from accel_env.lock.artifacts import IMAGE, PYPI, Chosen, Shelf, best_file, choose, normalise, version_of
 from accel_env.lock.closer import Closer, Closure, Found, Refusal
+from accel_env.lock.foreseen import staying
 from accel_env.lock.notes import notes_of
 from accel_env.lock.question import make_question, substitutes, target_of, torch_question
 from accel_env.lock.rules import Rules
@@ -78,6 +79,7 @@ def close(solution: Solution, matrix: Facts, rules: Rules, closer: Closer, optio
     answer = closer.close(make_question(solution, chosen, rules, options.exclude_newer, options.offline))
     if isinstance(answer, Refusal):
         return _blame(answer, solution, rules)
+    answer, kept = _without(answer, solution, rules)
     names = [found.name for found in answer.files]
     also, left = checks.unpicked(solution, names, matrix)
     if also:
@@ -94,7 +96,15 @@ def close(solution: Solution, matrix: Facts, rules: Rules, closer: Closer, optio
     tools = {**answer.tools, "matrix": matrix.version, "matrix_digest": matrix.digest}
     if words := words_of(solution):
         tools["made_by"] = f"accel-env {words}"
-    return Lock(solution, files, options.exclude_newer, tools, notes_of(solution, chosen, answer, left, rules))
+    return Lock(solution, files, options.exclude_newer, tools, (*notes_of(solution, chosen, answer, left, rules), *kept))
+
+
+def _without(answer: Closure, solution: Solution, rules: Rules) -> tuple[Closure, tuple[str, ...]]:
+    """The closure without what stays as the image brings it, and a note about each of these."""
+    own = {normalise(name): rule for name, rule in staying(solution, rules)}
+    kept = [found for found in answer.files if normalise(found.name) in own]
+    notes = [f"{found.name} stays the image's own and is not in the lock: {own[normalise(found.name)].why}" for found in kept]
+    return replace(answer, files=tuple(found for found in answer.files if found not in kept)), tuple(dict.fromkeys(notes))
 
 
 def _pin(pick: Pick) -> tuple[str, str, str]:

@@ -116,6 +116,29 @@ class UserSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceOnly:
+    """Packages of which PyPI has source archives alone, so that no lock of wheels can hold them."""
+
+    names: tuple[str, ...]
+    why: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stays:
+    """Packages that an image (patterns with `*` on its reference) brings in a version that nobody knows: they stay its own."""
+
+    images: tuple[str, ...]
+    names: tuple[str, ...]
+    why: str
+    fact: str
+
+    def holds(self, ref: str) -> bool:
+        """Whether the image `ref` is one."""
+        return _named(ref, self.images)
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """Everything in `closure.yaml`."""
 
@@ -127,6 +150,8 @@ class Rules:
     stands_for: tuple[StandsFor, ...] = ()
     os_floors: tuple[OsFloor, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    source_only: tuple[SourceOnly, ...] = ()
+    stays: tuple[Stays, ...] = ()
 
 
 class Documents(Protocol):
@@ -155,6 +180,8 @@ def load_rules(matrix: Documents) -> Rules:
         tuple(_stands_for(item) for item in row.rows("stands_for")),
         tuple(_os_floor(item) for item in row.rows("os_floors")),
         tuple(_bound(item) for item in row.rows("bounds")),
+        tuple(_source_only(item) for item in row.rows("source_only")),
+        tuple(_stays(item) for item in row.rows("stays")),
     )
     row.close()
     if faults.items:
@@ -208,6 +235,18 @@ def _os_floor(row: Row) -> OsFloor:
 
 def _bound(row: Row) -> Bound:
     rule = Bound(row.text("requirement"), row.text("why"), row.fact())
+    row.close()
+    return rule
+
+
+def _source_only(row: Row) -> SourceOnly:
+    rule = SourceOnly(row.texts("names", required=True), row.text("why"), row.fact())
+    row.close()
+    return rule
+
+
+def _stays(row: Row) -> Stays:
+    rule = Stays(row.texts("images", required=True), row.texts("names", required=True), row.text("why"), row.fact())
     row.close()
     return rule
 
