@@ -117,6 +117,13 @@ def test_what_is_forbidden_says_why(root: Path, site: Path) -> None:
     assert [need.fact for need in numpy.needs if need.unknown] == ["overlay/site:ours"]
 
 
+@pytest.mark.parametrize(("versions", "holds"), [(">=1,<99", True), ("==9.2.0a0", True), ("<9.1", False)])
+def test_what_is_forbidden_is_so_in_images_too(root: Path, site: Path, versions: str, holds: bool) -> None:
+    site.write_text(site.read_text().replace('versions: "<9.1", why', f'versions: "{versions}", why'))
+    (found,) = open_matrix(root, (site,)).brought("torch", "linux_x86_64")
+    assert (found.version, any(need.unknown and need.name == "torch" for need in found.needs)) == ("9.2.0a0", holds)
+
+
 def test_later_overlays_win(root: Path, site: Path, tmp_path: Path) -> None:
     second = tmp_path / "second.yaml"
     second.write_text('schema: accel-env/overlay/1\nindexes: {house: {url: "https://second.example", kind: simple}}\n')

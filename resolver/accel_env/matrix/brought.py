@@ -89,22 +89,38 @@ def _spread(model: Model, files: list[Package], image: Image, text: str) -> Iter
     version, _, label = text.partition("+")
     lead = package.module == "torch"
     tag = f"cp{image.python.replace('.', '')}"
+    refused = _refused(model, package.name, version)
     for platform in image.platforms:
-        same = build_of(files, version, label, platform, image.stack)
+        same = build_of(files, version, label, platform, image.stack, refused)
+        needs = tuple(dict.fromkeys((*refused, *_needs(model, package, image, platform, same))))
         pinned = bool(image.digest_on(platform))
         yield Candidate(
             name=package.name, module=package.module, version=version, build=label or (same.build if same else "any"), variant="",
-            index=INDEX, platform=platform, stack=image.stack, tags=(tag,), needs=_needs(model, package, image, platform, same),
+            index=INDEX, platform=platform, stack=image.stack, tags=(tag,), needs=needs,
             requires=(), provides=_provides(package, image, same), hashed=(tag,) if pinned else (), fact=image.fact,
             tag=image.ref, note=image.note if lead else "",
         )
 
 
-def build_of(files: list[Package], version: str, label: str, platform: str, stack: str) -> Build | None:
-    """The build that an index has of the same version and label; without a label, the one for the image's stack."""
+def _refused(model: Model, name: str, version: str) -> tuple[Need, ...]:
+    """What overlays forbid of a release, an image's no less than an index's."""
+    from packaging.specifiers import SpecifierSet
+
+    return tuple(
+        need for which, versions, need in model.forbidden
+        if which == name and SpecifierSet(versions).contains(version, prereleases=True)
+    )  # fmt: skip
+
+
+def build_of(
+    files: list[Package], version: str, label: str, platform: str, stack: str, refused: tuple[Need, ...]
+) -> Build | None:
+    """The build that an index has of the same version and label; without a label, the one for the image's stack. `refused`:
+    needs that say that it is forbidden, not that it is unknown."""
     releases = (release for package in files for release in package.releases if release.version == version)
     builds = [b for release in releases for b in release.builds
-              if platform in b.platforms and b.index != INDEX and not any(need.unknown for need in b.needs)]
+              if platform in b.platforms and b.index != INDEX
+              and not any(need.unknown and need not in refused for need in b.needs)]
     if label:
         return next((build for build in builds if build.build == label), None)
     return next((build for build in builds if build.stack in (stack, stack.partition("-")[0])), None)

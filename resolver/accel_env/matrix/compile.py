@@ -20,7 +20,7 @@ from accel_env.matrix.pins import clashes
 from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row, dotted
 from accel_env.matrix.types import Absent, Artifact, Bundle, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
-from accel_env.model import Candidate, Fact, Image
+from accel_env.model import Candidate, Fact, Image, Need
 
 if TYPE_CHECKING:
     from accel_env.matrix.codec import Flat
@@ -39,6 +39,7 @@ class Model:
     version: str = ""
     digest: str = ""
     facts: dict[str, Fact] = field(default_factory=dict)
+    forbidden: list[tuple[str, str, Need]] = field(default_factory=list)
     packages: list[Package] = field(default_factory=list)
     stacks: dict[str, Stack] = field(default_factory=dict)
     vendors: dict[str, tables.Vendor] = field(default_factory=dict)

@@ -115,6 +115,7 @@ def _forbid(model: Model, row: Row, held: dict[str, list[str]]) -> None:
         wanted = SpecifierSet(versions)
     except InvalidSpecifier:
         return
+    model.forbidden.append((name, versions, need))
     model.packages[:] = [_refused(package, wanted, need) if package.name == name else package for package in model.packages]
 
 
