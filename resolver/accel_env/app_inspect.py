@@ -35,9 +35,12 @@ class Wanted:
 
 
 def verify(wanted: Wanted, matrix: Matrix, say: Say) -> Json:
-    """The comparison; `status` is `agrees`, `differs` or `refused` (another hash: not read). ClosureError where the artifact
-    cannot be had or is broken."""
+    """The comparison; `status` is `agrees`, `differs`, `unproven` (what it says agrees, but nobody gives its hash) or `refused`
+    (another hash: not read). ClosureError where the artifact is another one, cannot be had or is broken."""
+    from accel_env.inspect.elf import check_tools
+
     candidates, tag = _choose(wanted, matrix)
+    check_tools()
     name, place, listed = _find(wanted, candidates[0], tag, matrix)
     before = _before(matrix, candidates[0], name)
     expected = _expected(listed, candidates[0].index, name, before, matrix)
@@ -52,6 +55,9 @@ def verify(wanted: Wanted, matrix: Matrix, say: Say) -> Json:
         agreed, differs = _compare(stream, name, candidates, found or next(iter(expected.values()), ""), before)
     head = ["sha256" if found and expected else "sha256 as listed, the bytes were not hashed" if expected else ""]
     agreed = [line for line in (*head, *agreed) if line]
+    if not expected:
+        lines = [*differs, f"sha256 {found} is nobody's word for this file: whether it is the published one is not known"]
+        return answer | {"status": "differs" if differs else "unproven", "agrees": agreed, "differences": lines}
     return answer | {"status": "differs" if differs else "agrees", "agrees": agreed, "differences": differs}
 
 
@@ -64,29 +70,90 @@ def _expected(listed: str, index: str, name: str, before: Reading | None, matrix
 
 def _choose(wanted: Wanted, matrix: Matrix) -> tuple[list[Candidate], str]:
     """(the candidates that one file holds, its tag); UsageError where nothing fits."""
-    from accel_env.solve.story import split
-    from accel_env.solve.versions import allows, best_tag
+    from accel_env.solve.versions import allows
 
-    name, spec, label = split(wanted.spec)
-    platforms = (wanted.platform,) if wanted.platform else _PREFERRED
-    pythons = (wanted.python,) if wanted.python else tuple(row.version for row in matrix.pythons())
-    build = wanted.build or label
+    name, spec, label = _split(wanted.spec)
     matrix.package(name)
+    offered = tuple(row.version for row in matrix.pythons())
+    if wanted.python and wanted.python not in offered:
+        raise UsageError(
+            "python-unknown", f"the matrix has no Python `{wanted.python}`", hint=f"it has: {', '.join(offered)}"
+        )
+    file = os.path.basename(wanted.file)
+    platforms = _platforms(wanted, name, spec)
+    build = wanted.build or label
     for platform in platforms:
         rows = [
             row for row in matrix.candidates(name, platform)
             if row.index != "image" and allows(spec, row.version) and (not build or build in (row.build, row.variant))
         ]  # fmt: skip
-        for row in rows:
-            tag = next((tag for python in pythons if (tag := best_tag(row.tags, python))), "")
+        for row in sorted(rows, key=lambda row: not _is_known(matrix, row, file)) if file else rows:
+            tag = _tag(row, (wanted.python,) if wanted.python else offered, file)
             if tag:
                 same = (row.version, row.build, row.index)
                 return [item for item in rows if (item.version, item.build, item.index) == same and tag in item.tags], tag
     raise UsageError(
         "nothing-to-verify",
-        f"the matrix knows no file of {wanted.spec} for {', '.join(platforms)}" + (f", build {build}" if build else ""),
+        f"the matrix knows no file of {wanted.spec} for {', '.join(platforms)}" + (f", build {build}" if build else "")
+        + (f", that is named as {file}" if file else ""),
         hint=f"`accel-env matrix show {name}` lists its builds; --platform, --python and --build choose one",
     )
+
+
+def _split(spec: str) -> tuple[str, str, str]:
+    """(name, specifier, build) of what was asked."""
+    import re
+
+    from accel_env.solve.story import split
+
+    try:
+        if re.match(r"\s*[A-Za-z0-9]", spec):
+            return split(spec)
+    except UsageError:
+        pass
+    raise UsageError("bad-package", f"`{spec}` is no release of a package", hint="write PKG, PKG==VERSION or PKG==VERSION+BUILD")
+
+
+def _platforms(wanted: Wanted, name: str, spec: str) -> tuple[str, ...]:
+    """Where to look: of a local file where it says, once it is known to be of the release that was asked for."""
+    if not wanted.file:
+        return (wanted.platform,) if wanted.platform else _PREFERRED
+    from accel_env.lock.artifacts import normalise
+    from accel_env.matrix.expand import wheel_name
+    from accel_env.solve.versions import allows
+    from accel_env.system.files import check_file
+
+    file = os.path.basename(wanted.file)
+    wheel = wheel_name(file)
+    hint = "name the file as it was published: the name of a wheel says what it is of"
+    if wheel is None:
+        raise UsageError("no-wheel-name", f"`{file}` is no name of a wheel", hint=hint)
+    if normalise(wheel.name) != name or not allows(spec, wheel.version):
+        what = f"{file} is of {wheel.name} {wheel.version}, and {wanted.spec} was asked for"
+        raise ClosureError("another-artifact", what, hint="name that release, or the file of this one")
+    check_file(wanted.file)
+    every = tuple(sorted(wheel.platforms, key=lambda place: (place not in _PREFERRED, place)))
+    return (wanted.platform,) if wanted.platform else every or _PREFERRED
+
+
+def _tag(row: Candidate, pythons: tuple[str, ...], file: str) -> str:
+    """The tag under which a build is taken; of a file, one that its name has too. Empty where there is none."""
+    from accel_env.lock.artifacts import best_file
+    from accel_env.matrix.expand import same_version, wheel_name
+    from accel_env.model import Pick
+    from accel_env.solve.versions import best_tag
+
+    tags = row.tags
+    if file:
+        wheel = wheel_name(file)
+        if wheel is None or not same_version(wheel.version, row.version):
+            return ""
+        tags = tuple(tag for tag in tags if best_file(Pick(row, tag), (file,), ""))
+    return next((tag for python in pythons if (tag := best_tag(tags, python))), "")
+
+
+def _is_known(matrix: Matrix, row: Candidate, file: str) -> bool:
+    return bool(matrix.artifact(row.index, file) or _before(matrix, row, file))
 
 
 def _find(wanted: Wanted, candidate: Candidate, tag: str, matrix: Matrix) -> tuple[str, str, str]:
@@ -96,7 +163,9 @@ def _find(wanted: Wanted, candidate: Candidate, tag: str, matrix: Matrix) -> tup
     from accel_env.model import Pick
 
     if wanted.file:
-        return os.path.basename(wanted.file), wanted.file, ""
+        file = os.path.basename(wanted.file)
+        listing = list_files(wanted.index, normalise(candidate.name)) if wanted.index else ()
+        return file, wanted.file, next((row.sha256 for row in listing if row.name == file), "")
     pick = Pick(candidate, tag)
     if candidate.index != "pypi" and not wanted.index:
         chosen = choose(pick, "", matrix)

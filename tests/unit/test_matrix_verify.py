@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -231,6 +232,53 @@ def test_a_local_copy_that_was_tampered_with(root: Path, wheel: Path, capsys: py
     wheel.write_bytes(WHEEL[:-1] + b"!")
     code, answer, _ = verify(capsys, "--file", str(wheel))
     assert (code, answer["status"]) == (5, "refused")
+
+
+def test_a_file_that_nobody_knows_is_unproven(root: Path, wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a hash that somebody gives, what a file says of itself proves nothing."""
+    keep_reading(root, wheel)
+    rebuilt = wheel.rename(wheel.with_name(NAME.replace("1.0-", "1.0-1-")))
+    code, answer, _ = verify(capsys, "--file", str(rebuilt))
+    assert (code, answer["status"], answer["sha256"]["expected"]) == (5, "unproven", {})
+    with serving(WHEEL, True) as (url, _):
+        rebuilt.rename(wheel)
+        shutil.rmtree(root / "inspected")
+        assert verify(capsys, "--file", str(wheel))[1]["status"] == "unproven"
+        assert verify(capsys, "--file", str(wheel), "--index", url)[1]["status"] == "agrees"
+
+
+@pytest.mark.parametrize(("name", "code", "reference"), [
+    ("other-1.0-cp312-cp312-linux_x86_64.whl", 5, "another-artifact"),
+    ("thing-1.1-cp312-cp312-linux_x86_64.whl", 5, "another-artifact"),
+    ("thing-1.0-cp39-cp39-win_amd64.whl", 2, "nothing-to-verify"),
+    ("thing-1.0-cp311-cp311-linux_x86_64.whl", 2, "nothing-to-verify"),
+    ("thing.zip", 2, "no-wheel-name"),
+])  # fmt: skip
+def test_a_file_of_something_else(
+    root: Path, wheel: Path, capsys: pytest.CaptureFixture[str], name: str, code: int, reference: str
+) -> None:
+    keep_reading(root, wheel)
+    found, answer, said = verify(capsys, "--file", str(wheel.rename(wheel.with_name(name))))
+    assert (found, answer, json.loads(said)["error"]["reference"]) == (code, {}, reference)
+
+
+def test_a_pipe_is_not_waited_for(root: Path, wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel.unlink()
+    os.mkfifo(wheel)
+    code, _, said = verify(capsys, "--file", str(wheel))
+    assert (code, json.loads(said)["error"]["reference"]) == (3, "file-unreadable")
+
+
+@pytest.mark.parametrize(("words", "code", "message"), [
+    (["thing", "--python", "abc"], 2, "no Python `abc`"), (["thing", "--index", "http://[::1"], 5, "cannot be read"),
+    (["thing==1.0 ; x"], 2, "is no release of a package"), (["--", "--x"], 2, "`--x` is no release"),
+])  # fmt: skip
+def test_words_that_mean_nothing(
+    root: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str
+) -> None:
+    assert main(["matrix", "verify", *words]) == code
+    said = capsys.readouterr().err
+    assert message in said and "--not" not in said
 
 
 def test_what_differs_is_named(root: Path, wheel: Path, edit: Edit, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ OPTIONS = (
     PYTHON,
     Option("platform", ("--platform",), "The platform of the file; else Linux on x86_64.", "OS_CPU"),
     Option("index", ("--index",), "Take the file from this index instead of its own.", "URL"),
-    Option("file", ("--file",), "Take this local copy.", "WHEEL", completes="path"),
+    Option("file", ("--file",), "Take this local copy; its hash is the matrix's, or with --index what that one lists.", "WHEEL", completes="path"),
     Option("quick", ("--quick",), "Read by ranges and believe the index's hash, instead of downloading all and hashing it."),
 )
 VERB = Verb(
@@ -23,7 +23,7 @@ VERB = Verb(
 
 
 def run(words: Words) -> int:
-    """Print what agrees and what differs; 0, or 5 where something differs or the hash is another one."""
+    """Print what agrees and what differs; 0, or 5 where something differs, or the hash is another one or known to nobody."""
     from accel_env import app
     from accel_env.app_inspect import Wanted, verify
     from accel_env.cli.output import print_answer, progress
@@ -45,6 +45,7 @@ def _lines(answer: object, columns: int) -> list[str]:
     found = mapping({"answer": answer}, "answer")
     heads = {
         "agrees": "agrees with the matrix", "differs": "differs from the matrix",
+        "unproven": "says what the matrix does, but nobody gives its hash: --index URL takes the hash that an index lists",
         "refused": "is not the file that is known: do not install it before you know why",
     }  # fmt: skip
     lines = wrap(f"{string(found, 'file')} {heads[string(found, 'status')]}", columns, "", "  ")

@@ -47,6 +47,14 @@ def missing(package: str) -> UsageError:
     return UsageError("inspect-missing", f"reading wheels needs {package}", hint=hint)
 
 
+def check_tools() -> None:
+    """UsageError where the package that reads libraries is missing: said before anything is downloaded."""
+    from importlib.util import find_spec
+
+    if find_spec("elftools") is None:
+        raise missing("pyelftools")
+
+
 def read_elf(stream: IO[bytes], size: int) -> Elf:
     """What an ELF file of `size` bytes says of itself. ValueError where it is none or is broken."""
     try:

@@ -29,17 +29,17 @@ def list_files(index: str, package: str) -> tuple[File, ...]:
     """The files of a package on the index at a URL. ClosureError where it does not answer or answers something else."""
     page = f"{index.rstrip('/')}/{package}/"
     content, kind = fetch(page, _ACCEPT)
-    return _of_json(content, page) if kind.startswith(_JSON) else _of_html(content.decode("utf-8", "replace"), page)
+    try:
+        return _of_json(content, page) if kind.startswith(_JSON) else _of_html(content.decode("utf-8", "replace"), page)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ClosureError("index-broken", f"{page} is no list of files", hint="name an index of the simple API") from None
 
 
 def _of_json(content: bytes, page: str) -> tuple[File, ...]:
     import json
 
-    try:
-        rows = [(row["filename"], row["url"], row.get("hashes", {})) for row in json.loads(content)["files"]]
-        return tuple(File(str(name), urljoin(page, str(url)), str(hashes.get("sha256", ""))) for name, url, hashes in rows)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ClosureError("index-broken", f"{page} is no list of files", hint="name an index of the simple API") from None
+    rows = [(row["filename"], row["url"], row.get("hashes", {})) for row in json.loads(content)["files"]]
+    return tuple(File(str(name), urljoin(page, str(url)), str(hashes.get("sha256", ""))) for name, url, hashes in rows)
 
 
 def _of_html(text: str, page: str) -> tuple[File, ...]:

@@ -173,7 +173,10 @@ def _ask(url: str, headers: dict[str, str]) -> HTTPResponse:
 
     if not url.startswith(("http://", "https://")):
         raise _unreachable(url, "no http or https address")
-    request = Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "accel-env", **headers})
+    try:
+        request = Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "accel-env", **headers})
+    except ValueError as problem:
+        raise _unreachable(url, str(problem)) from None
     for attempt in range(_TRIES):
         try:
             answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT)
