@@ -33,16 +33,25 @@ def _read(path: str, limit: int) -> bytes:
     return found
 
 
+def _host(url: str) -> tuple[str, str]:
+    """(scheme, host) of a URL. UsageError where it is none."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or ""
+    except ValueError as problem:
+        raise UsageError("url-scheme", f"{url} is no URL: {problem}", hint="name an https URL or a file") from None
+
+
 def _download(url: str, limit: int) -> bytes:
     import urllib.error
     import urllib.request
 
-    parts = urlsplit(url)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+    scheme, host = _host(url)
+    local = host in ("127.0.0.1", "localhost", "::1")
+    if scheme != "https" and not (scheme == "http" and local):
         raise UsageError("url-scheme", f"{url} is no https URL", hint="name an https URL or a file")
-    request = urllib.request.Request(url, headers={"User-Agent": "accel-env", "Accept": "*/*"})
     try:
+        request = urllib.request.Request(url, headers={"User-Agent": "accel-env", "Accept": "*/*"})
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
             if urlsplit(answer.url).scheme != "https" and not local:
                 raise ClosureError(
@@ -67,4 +76,7 @@ def signature_of(place: str) -> str:
 
 def name_of(place: str) -> str:
     """The file name of an archive, for people."""
-    return os.path.basename(urlsplit(place).path if "://" in place else place) or place
+    if "://" not in place:
+        return os.path.basename(place) or place
+    _host(place)
+    return os.path.basename(urlsplit(place).path) or place
