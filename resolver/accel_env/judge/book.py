@@ -41,6 +41,7 @@ class Book:
     vendor_labels: tuple[str, ...]
     arm: tuple[str, ...]
     vendor_signs: Mapping[str, str]
+    text_stacks: Mapping[str, str]
     plugins: tuple[str, ...]
     accelerated: frozenset[str]
     pairs: frozenset[str]
@@ -157,6 +158,7 @@ def _words(row: Row) -> dict[str, Any]:
         "vendor_labels": _joined(row.texts("vendor_labels")),
         "arm": row.texts("arm"),
         "vendor_signs": row.pairs("vendor_signs"),
+        "text_stacks": row.pairs("text_stacks"),
         "plugins": row.texts("plugins"),
         "accelerated": frozenset(row.texts("accelerated")),
         "pairs": frozenset(row.texts("pairs")),

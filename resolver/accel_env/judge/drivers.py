@@ -47,6 +47,12 @@ def vendor_by_words(environment: Environment, book: Book) -> str:
     return ""
 
 
+def stacks_by_words(environment: Environment, book: Book) -> set[str]:
+    """The stacks that the texts speak of; empty for none."""
+    words = "\n".join(environment.texts)
+    return {stack for stack, pattern in book.text_stacks.items() if words and re.search(pattern, words, re.IGNORECASE)}
+
+
 def driver_said(
     environment: Environment, devices: tuple[Device, ...], stack: Stack | None, host: Host, matrix: Matrix, book: Book
 ) -> Driver:

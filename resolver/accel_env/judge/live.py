@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
 
 _LINUX = "linux_x86_64"
+_LATELY = 2  # minors
 Keep = Callable[[Candidate], bool]
 
 
@@ -131,12 +132,14 @@ def choose(found: Sequence[Run], version: str, label: str, limit: int = 5) -> li
     newest = sorted(found, key=lambda run: (parse(run.versions[-1]), -_distance(run.label, label)), reverse=True)
     near = sorted(found, key=lambda run: (_distance(run.label, label), -parse(run.versions[-1]).release[0]))
     oldest = sorted(found, key=lambda run: (parse(run.versions[0]), _order(run.stack)))
-    widest = sorted(found, key=lambda run: -len(run.versions)) if not version else []
+    recent = max((parse(run.versions[-1]).release[:2] for run in found), default=(0, 0))
+    widest = sorted(found, key=lambda run: -len(run.versions))[:2] if not version else []
+    widest.sort(key=lambda run: _ended(run, recent))  # what goes on before what ended long ago
     order = [
         *here[:2],
         *same[:2],
         *above[:1],
-        *widest[:2],
+        *widest,
         *newest[:1],
         *(near[:2] if label else []),
         *(oldest[:1] if not version else []),
@@ -148,6 +151,12 @@ def choose(found: Sequence[Run], version: str, label: str, limit: int = 5) -> li
         if run not in picked and sum(other.label == run.label for other in picked) < 2:
             picked.append(run)
     return picked[:limit]
+
+
+def _ended(run: Run, recent: tuple[int, ...]) -> bool:
+    """True for a run whose last release is more than a few minors behind the newest."""
+    major, minor = (*parse(run.versions[-1]).release, 0)[:2]
+    return major != recent[0] or minor < recent[-1] - _LATELY
 
 
 def _order(stack: str) -> tuple[str, tuple[int, ...]]:

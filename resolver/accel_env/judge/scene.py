@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accel_env.judge.book import Book, open_book
 from accel_env.judge.builds import Possible, possible
-from accel_env.judge.drivers import driver_said, vendor_by_words
+from accel_env.judge.drivers import driver_said, stacks_by_words, vendor_by_words
 from accel_env.judge.types import Clue, Environment, Installed
 from accel_env.model import Because, Candidate, Device, Need, Policy, Subject
 from accel_env.solve.explain import because
@@ -138,11 +138,12 @@ class Scene:
         return replace(found, candidates=kept, default=tuple(c for c in found.default if c in kept)) if kept else found
 
     def stacks(self) -> set[str]:
-        """The stacks that builds may be for: that of the devices, else that of the torch which is there; empty: any."""
+        """The stacks that builds may be for: that of the devices, else that of the torch which is there or of the texts; empty: any."""
         if self.stack_name:
             return {self.stack_name}
         found = self.possible("torch")
-        return {split_stack(c.stack)[0] for c in found.likely} - {""} if found else set()
+        known = {split_stack(c.stack)[0] for c in found.likely} - {""} if found else set()
+        return known or stacks_by_words(self.environment, self.book)
 
     def _vendored(self, row: Installed) -> Installed:
         """A torch without label inside a vendor's image is the vendor's."""
