@@ -224,6 +224,10 @@ def _named(text: str, matrix: Matrix) -> tuple[Device, ...]:
     if name and not table.core(name):
         raise UsageError("no-product", f"--device {text}: {name} names no product", hint=f"write the product, for example "
                          f"{_example(name, matrix)!r}, or an architecture; `accel-env detect` shows what this machine has")
+    heard = table.heard(name)
+    if heard is not None:
+        raise UsageError("unknown-device", f"--device {text}: {heard.name} is understood, {table.unheard(name, heard)!r} is not",
+                         hint=f"write --device {heard.name!r}; several products are given with a --device each, NAME:COUNT")
     near = table.nearest(name)
     raise UsageError("unknown-device", f"{name} is no single device that the matrix knows",
                      hint=f"the nearest names are {', '.join(near)}" if near else "write it as the driver names it")

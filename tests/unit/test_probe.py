@@ -234,6 +234,11 @@ def test_no_words_change_nothing(matrix: Matrix) -> None:
         ("RTX 4090 (24GB)", "nvidia", "sm_89", 1),
         ("a v100 gpu", "nvidia", "sm_70", 1),
         ("gpu 4090", "nvidia", "sm_89", 1),
+        ("NVIDIA Corporation GA102 [GeForce RTX 3090] (rev a1)", "nvidia", "sm_86", 1),
+        ("AMD Radeon RX 7900 XTX (radeonsi, navi31, LLVM 15.0.7, DRM 3.49)", "amd", "gfx1100", 1),
+        ("NVIDIA RTX A6000 48GB GDDR6", "nvidia", "sm_86", 1),
+        ("GRID A100-40C", "nvidia", "sm_80", 1),
+        ("Jetson Orin Nano Super Developer Kit", "nvidia", "sm_87", 1),
         ("Apple GPU", "apple", "apple-silicon", 1),
     ],
 )
@@ -251,6 +256,17 @@ def test_devices_replace_what_was_found(matrix: Matrix) -> None:
     assert host.provenance["devices[1].driver"] == "--driver"
     assert host.provenance["kernel"] == "uname"
     assert override(found, devices=("V100",), matrix=matrix).devices[0].driver == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "heard", "left"),
+    [("V100, RTX 5090", "RTX 5090", "v100"), ("H100 / V100", "H100", "v100"), ("RTX 3060 xyz", "RTX 3060", "xyz"),
+     ("8 H100", "H100", "8")],
+)  # fmt: skip
+def test_what_is_understood_in_part_is_refused(text: str, heard: str, left: str, matrix: Matrix) -> None:
+    with pytest.raises(UsageError, match=f"{heard} is understood, '{left}' is not") as caught:
+        override(Host(), devices=(text,), matrix=matrix)
+    assert caught.value.reference == "unknown-device" and f"--device '{heard}'" in caught.value.hint.replace("GeForce ", "")
 
 
 @pytest.mark.parametrize("text", ["cpu", "none", "CPU"])

@@ -12,8 +12,11 @@ _MEMORY = r"(?<![a-z0-9])\d+(?:\.\d+)?\s*(?:g|gb|gib)(?![a-z0-9])"
 # What people and drivers write around the name of a product; without one it means nothing.
 _AROUND = frozenset({
     "gpu", "gpus", "graphics", "card", "cards", "accelerator", "accelerators", "device", "devices", "video", "display",
-    "adapter", "controller", "laptop", "mobile", "desktop", "server", "workstation", "edition", "generation",
+    "adapter", "controller", "laptop", "mobile", "desktop", "server", "workstation", "edition", "generation", "module",
+    "corporation", "corp", "inc", "developer", "kit", "devkit",
 })
+# What tells a board's form, memory or share: beside a name that is known it changes nothing.
+_FORM = r"(?:sxm|pcie|oam|mxm|nvl|nvlink|hbm|gddr|ddr|lpddr)\d*[a-z]?|\d+[abcq]|grid|mig|with|max|q|design|an?|the|my"
 
 # One vendor, as compiled: PCI vendor, words to strip, flat rows, key -> place, PCI id -> place.
 VendorTable = tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...], Mapping[str, int], Mapping[str, int]]
@@ -67,7 +70,29 @@ class DeviceTable:
         return self._first((self._exact, self._wider, self._longest), text, vendor)
 
     def meant(self, text: str) -> DeviceRow | None:
-        """The product that a person means: as `by_name`, but a memory size beside the name is tolerated, and words that name no
+        """The product that a person means: as `heard`, None where the text says more than the table understands."""
+        row = self.heard(text)
+        return None if row is None or self.unheard(text, row) else row
+
+    def unheard(self, text: str, row: DeviceRow) -> str:
+        """The words of a text beyond the product that was heard in it; forms, memory and what stands in parentheses aside."""
+        import re
+
+        said = ""
+        # `chip [product]` is how lists of PCI devices write it
+        for tried in (text, re.sub(r"\([^()]*\)", " ", text), *re.findall(r"\[([^\[\]]+)\]", text)[-1:]):
+            words = [word for word in self.core(tried).split() if not re.fullmatch(_FORM, word)]
+            if any(self._first((self._exact, self._wider), one) for one in (tried, self.core(tried), " ".join(words))):
+                return ""
+            span = self._span(row.vendor, " ".join(words))
+            left = " ".join([*words[:span[0]], *words[span[1]:]]) if span else ""
+            if span and not left:
+                return ""
+            said = said or left
+        return said
+
+    def heard(self, text: str) -> DeviceRow | None:
+        """The product that a text holds: as `by_name`, but a memory size beside the name is tolerated, and words that name no
         product (`gpu`, a vendor) never find one by themselves.
         """
         core = self.core(text)
@@ -126,6 +151,11 @@ class DeviceTable:
         return [(len(key), table[3][key])] if key in table[3] else []
 
     def _longest(self, vendor: str, text: str) -> list[tuple[int, int]]:
+        span = self._span(vendor, text)
+        return [span[2:]] if span else []
+
+    def _span(self, vendor: str, text: str) -> tuple[int, int, int, int] | None:
+        """Of the longest name that the text holds: first word, the one after its last, length, place of the row."""
         table = self._vendors[vendor]
         words = words_of(text, table[1])
         for size in range(len(words) - 1, 0, -1):
@@ -133,8 +163,8 @@ class DeviceTable:
                 key = " ".join(token for word in words[start:start + size] for token in word)
                 # A bare number in a longer text is a memory size or a driver as often as a product.
                 if key in table[3] and not key.isdigit():
-                    return [(len(key), table[3][key])]
-        return []
+                    return start, start + size, len(key), table[3][key]
+        return None
 
     def _wider(self, vendor: str, text: str) -> list[tuple[int, int]]:
         """All products whose name or alias holds the text get one length; the shortest comes first."""
