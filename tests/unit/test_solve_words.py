@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accel_env.app import Request, explain, explain_not, resolve
+from accel_env.errors import UsageError
 from accel_env.solve.versions import narrowed
 
 
@@ -66,5 +67,18 @@ def test_what_an_index_lacks_and_an_image_brings_is_no_build_ruled_out() -> None
 def test_what_was_passed_over_is_never_the_pick() -> None:
     answer = explain(Request(asks=("torch", "bitsandbytes"), devices=("H100",), driver="580.95.05"))
     variant = answer["picks"]["bitsandbytes"]["variant"]
-    told = [row["text"] for row in answer["explanation"] if row["text"].startswith("bitsandbytes") and "other picks" in row["text"]]
+    rows = [row["text"] for row in answer["explanation"]]
+    told = [text for text in rows if text.startswith("bitsandbytes") and "other picks" in text]
     assert told and all("(cuda" in text and f"({variant})" not in text for text in told)
+
+
+def test_a_release_of_the_system_is_no_driver() -> None:
+    with pytest.raises(UsageError, match=r"36\.4.*L4T") as caught:
+        ask("torch", device="Jetson Orin Nano", driver="36.4")
+    assert caught.value.reference == "bad-driver"
+    assert ask("torch", device="Jetson Orin Nano", driver="540.4.0")["status"] == "ok"
+
+
+def test_one_card_needs_no_memory_of_the_host() -> None:
+    one, two = (ask("torch", device=name, driver="580.95.05")["run_args"] for name in ("H100", "H100:2"))
+    assert two == [*one, "--ipc=host"]

@@ -23,8 +23,10 @@ from accel_env.matrix.types import (
     InboxKernel,
     Index,
     KindRule,
+    KindRun,
     KnownConflict,
     Member,
+    NoDriver,
     Over,
     PackageInfo,
     Profile,
@@ -259,13 +261,15 @@ def _bundle(row: tuple[Any, ...]) -> Bundle:
 
 
 def _stack(row: tuple[Any, ...]) -> Stack:
-    name, vendor, args, env, fact, rules, aliases, names, releases, drivers, compat, kinds, inbox, answer, note, over = row
+    name, vendor, args, env, fact, rules, aliases, names, releases, drivers, compat, kinds, inbox, answer, note, *rest = row
+    over, several, runs, none = rest
     return Stack(
         name, vendor, args, env, fact, codec.build_all(CodeRule, rules), codec.build_all(ArchAlias, aliases),
         codec.build_all(DriverName, names), tuple(_stack_release(release) for release in releases),
         codec.build_all(ArchDriver, drivers), ForwardCompat(*compat) if compat else None, codec.build_all(KindRule, kinds),
         Inbox(inbox[0], inbox[1], codec.build_all(InboxKernel, inbox[2])) if inbox else None,
-        Answer(*answer) if answer else None, note, Over(*over) if over else None,
+        Answer(*answer) if answer else None, note, Over(*over) if over else None, several,
+        codec.build_all(KindRun, runs), codec.build_all(NoDriver, none),
     )
 
 

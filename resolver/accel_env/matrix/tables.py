@@ -19,7 +19,9 @@ from accel_env.matrix.types import (
     InboxKernel,
     Index,
     KindRule,
+    KindRun,
     KnownConflict,
+    NoDriver,
     Over,
     PythonRelease,
     Stack,
@@ -72,6 +74,9 @@ def parse_stack(row: Row) -> Stack:
         inbox=_inbox(row.maybe("inbox")),
         answer=_answer(row.maybe("answer")),
         over=_over(row.maybe("over")),
+        run_several=run.texts("several") if run else (),
+        run_kinds=tuple(_kind_run(item) for item in run.rows("kinds")) if run else (),
+        no_drivers=tuple(_no_driver(item) for item in row.rows("no_drivers")),
     )
     if run:
         run.close()
@@ -114,6 +119,18 @@ def _forward_compat(row: Row | None) -> ForwardCompat | None:
         return None
     branches = row.texts("branches", required=True, check=checks.version)
     found = ForwardCompat(row.texts("kinds", required=True), branches, row.fact())
+    row.close()
+    return found
+
+
+def _kind_run(row: Row) -> KindRun:
+    found = KindRun(row.text("kind"), row.texts("args"), row.fact())
+    row.close()
+    return found
+
+
+def _no_driver(row: Row) -> NoDriver:
+    found = NoDriver(row.text("kind"), row.text("allows", check=checks.specifier), row.text("text"), row.fact())
     row.close()
     return found
 

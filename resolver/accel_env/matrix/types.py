@@ -93,6 +93,25 @@ class KindRule:
 
 
 @dataclass(frozen=True, slots=True)
+class KindRun:
+    """The words of `docker run` for devices of a kind, in place of the stack's own."""
+
+    kind: str
+    args: tuple[str, ...]
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoDriver:
+    """Numbers that are told of devices of a kind and are no driver's: a specifier, and what they are."""
+
+    kind: str
+    allows: str
+    text: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
 class InboxKernel:
     """The kernels whose own driver serves these architectures."""
 
@@ -146,7 +165,7 @@ class StackRelease:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A software stack of one vendor; releases newest first."""
+    """A software stack of one vendor; releases newest first. `run_several`: words of `docker run` where devices are several."""
 
     name: str
     vendor: str
@@ -164,6 +183,9 @@ class Stack:
     answer: Answer | None = None
     run_note: str = ""
     over: Over | None = None
+    run_several: tuple[str, ...] = ()
+    run_kinds: tuple[KindRun, ...] = ()
+    no_drivers: tuple[NoDriver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

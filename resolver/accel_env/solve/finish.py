@@ -122,7 +122,11 @@ def _run(field: Field, picks: tuple[Pick, ...]) -> tuple[dict[str, str], tuple[s
     env = dict(stack.run_env) if stack else {}
     for pick in picks:
         env |= {k[4:]: v for k, v in pick.candidate.provides if k.startswith("env:")}
-    return dict(sorted(env.items())), tuple(stack.run_args) if stack else ()
+    devices = field.problem.devices
+    kinds = {d.kind for d in devices}
+    own = [row.args for row in stack.run_kinds if kinds == {row.kind}] if stack else []
+    args = own[0] if own else tuple(stack.run_args) if stack else ()
+    return dict(sorted(env.items())), (*args, *(stack.run_several if stack and len(devices) > 1 else ()))
 
 
 def _warnings(

@@ -12,7 +12,7 @@ from accel_env.model import Ask, Device, Host, Nogood, Policy, Problem
 from accel_env.solve.images import image_pythons
 from accel_env.solve.stacks import active_stack, comes_in_images
 from accel_env.solve.verdict import Item
-from accel_env.solve.versions import split_stack
+from accel_env.solve.versions import allows, split_stack
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
@@ -64,10 +64,11 @@ def merge(asks: Iterable[Ask]) -> tuple[Ask, ...]:
 def state(host: Host, asks: Sequence[Ask], policy: Policy, matrix: Matrix, nogoods: tuple[Nogood, ...] = ()) -> Problem:
     """The problem to solve. Of several vendors one set of devices is chosen: discrete before integrated, then the larger set.
 
-    Raises UsageError for a stack name or Python that the matrix has never heard of.
+    Raises UsageError for a stack name or Python that the matrix has never heard of, and for a driver that is none.
     """
     _check_policy(policy, matrix)
     devices, ignored = choose_devices(host, policy, matrix)
+    _check_drivers(devices, matrix)
     problem = Problem(host, devices, merge(asks), policy, ignored, nogoods)
     if any(ask.marker for ask in problem.asks):
         problem = replace(problem, asks=tuple(ask for ask in problem.asks if _counts(ask, problem, matrix)))
@@ -110,6 +111,15 @@ def _check_policy(policy: Policy, matrix: Matrix) -> None:
             )
     if policy.python and not re.fullmatch(r"\d+\.\d+t?", policy.python):
         raise UsageError("bad-python", f"--python {policy.python!r} is no Python version", hint="write X.Y, for example 3.12")
+
+
+def _check_drivers(devices: Sequence[Device], matrix: Matrix) -> None:
+    for device in devices if any(d.driver for d in devices) else ():
+        for stack in matrix.stacks().values():
+            for row in stack.no_drivers if stack.vendor == device.vendor else ():
+                if row.kind == device.kind and device.driver[:1].isdigit() and allows(row.allows, device.driver):
+                    raise UsageError("bad-driver", f"driver {device.driver} of {device.name or device.arch} {row.text}",
+                                     hint=matrix.fact(row.fact).text)
 
 
 def choose_devices(host: Host, policy: Policy, matrix: Matrix) -> tuple[tuple[Device, ...], tuple[tuple[Device, str], ...]]:
