@@ -156,11 +156,8 @@ def explain_not(request: Request, text: str) -> Json:
     from accel_env.solve.story import why_not
 
     matrix = matrix_of(request.overlays)
-    asked = (
-        request
-        if request.asks or request.requirement_files
-        else replace(request, asks=(text.partition("=")[0].partition("+")[0],))
-    )
+    name = text.partition("=")[0].partition("+")[0]
+    asked = request if request.asks or request.requirement_files else replace(request, asks=(name,))
     problem, _ = problem_of(asked, matrix)
     return why_not(problem, matrix, text)
 
@@ -182,7 +179,7 @@ def render(
     request: Request, output: str, image: ImageWords | None = None, progress: Callable[[str], None] | None = None
 ) -> Json:
     """Lock, then write the Dockerfile and what goes with it into `output`."""
-    from accel_env.app_image import ImageWords, check_image, image_options
+    from accel_env.app_image import ImageWords, check_image, image_options, met
     from accel_env.lock.write import lock_files, refuse_foreign
     from accel_env.render import render as render_files
     from accel_env.system.files import check_folder
@@ -197,7 +194,7 @@ def render(
     lock, plan, told = close_problem(problem, notes, matrix, progress or _silent, offline=request.offline)
     options = image_options(words, lock.solution, matrix, lock)
     files = render_files(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
-    return _put(plan, lock, output, files, told, matrix)
+    return _put(met(plan, words, matrix), lock, output, files, told, matrix)
 
 
 def doctor(request: Request, sources: Sources) -> Json:
@@ -259,17 +256,21 @@ def _silent(_: str) -> None:
 def _put(plan: Json, closed: Lock, output: str, files: Any, told: tuple[str, ...], matrix: Matrix) -> Json:
     """Write the files, remove what an earlier plan left, and say so. The age of the matrix is said here and is in no file."""
     from accel_env.lock.chosen import with_chosen
+    from accel_env.lock.notes import missing
+    from accel_env.lock.rules import load_rules
     from accel_env.lock.write import drop_stale, write_files
     from accel_env.matrix.age import warning
     from accel_env.matrix.evidence import lift
 
     write_files(Path(output), files)
+    lacks = list(missing(closed.solution, load_rules(matrix)))
     gone = (f"removed {name}, which belonged to an earlier plan" for name in drop_stale(Path(output), files))
     return {
         "schema": "accel-env/written/1",
         "plan": lift(with_chosen(plan, closed), matrix),  # as `resolve` shows it; the file is without, see `app_close.shown_plan`
         "locked": len(closed.files),
-        "notes": [*closed.notes, *told, *filter(None, (warning(matrix),)), *gone],
+        "warnings": lacks,
+        "notes": [*(note for note in closed.notes if note not in lacks), *told, *filter(None, (warning(matrix),)), *gone],
         "written": [str(Path(output) / name) for name in sorted(files)],
     }
 

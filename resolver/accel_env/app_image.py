@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import ClosureError, UsageError
 from accel_env.model import Image
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accel_env.render.compose import RenderOptions
     from accel_env.render.source import Devel
 
+Json = dict[str, Any]
 VENDOR = "vendor"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 CHECKS_LABEL = "accel-env.checks"  # the path of the smoke checks in an image
@@ -56,6 +57,15 @@ def image_options(words: ImageWords, solution: Solution, matrix: Matrix, lock: L
         programs={PROGRAM: program()},
         labels={CHECKS_LABEL: f"{PROGRAMS}/{PROGRAM}"},
     )
+
+
+def met(plan: Json, words: ImageWords, matrix: Matrix) -> Json:
+    """The plan, for showing, without the notes that ask for what the words put into the image."""
+    from accel_env.render.book import load_book
+
+    answers = load_book(matrix).answers if words.compiler else ()
+    rest = [warning for warning in plan["warnings"] if not str(warning["message"]).endswith(tuple(answers))]
+    return {**plan, "warnings": rest}
 
 
 def check_image(words: ImageWords, solution: Solution, matrix: Matrix) -> None:

@@ -10,11 +10,14 @@ import pytest
 from tests.integration.samples import RULES, Tables, candidate, lock_of, locked, solution
 
 from accel_env import app, app_close
+from accel_env.app_image import ImageWords
 from accel_env.cli.show_plan import plan_lines
+from accel_env.cli.show_written import written_lines
 from accel_env.lock.chosen import instead, with_chosen
 from accel_env.lock.close import LockOptions, close
 from accel_env.lock.closer import Closure, Found, Question, Refusal
 from accel_env.lock.foreseen import foreseen, hopeless, staying
+from accel_env.lock.notes import missing
 from accel_env.lock.rules import SourceOnly, Stays, load_rules
 from accel_env.model import Ask, Image, Lock, Pick, Solution
 
@@ -107,6 +110,21 @@ def test_what_is_written_is_shown_with_its_evidence(tmp_path: Path, monkeypatch:
     shown = app.lock(words, str(tmp_path / "out"))["plan"]["picks"]
     assert shown == app.resolve(words)["picks"] and shown["torch"]["evidence"] != "metadata"
     assert json.loads((tmp_path / "out" / "plan.json").read_text())["picks"]["torch"]["evidence"] == "metadata"
+
+
+def test_what_the_image_lacks_is_a_warning_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a note that asks for a compiler is met by the words that put one in."""
+    words, matrix = app.Request(asks=("torch",), devices=("Arc B580",)), app.matrix_of()
+    result = app_close.answer_of(app.problem_of(words, matrix)[0], matrix)
+    assert isinstance(result, Solution)
+    lock = lock_of(result, locked("torch", "2.14.0"), notes=(*missing(result, load_rules(matrix)), "another"))
+    monkeypatch.setattr(app, "close_problem", lambda *_, **__: (lock, app_close.plan_of(result, matrix), ()))
+    plain, compiler = (app.render(words, str(tmp_path / str(on)), ImageWords(compiler=on)) for on in (False, True))
+    lines = written_lines(plain, 100)
+    assert lines[0].startswith("warning: not in this image") and "no device" in " ".join(lines[:3])
+    assert plain["notes"][0] == "another" and not any("not in this image" in line for line in lines[3:])
+    assert "the image needs a C++ compiler" in str(plain["plan"]) and "C++ compiler" not in str(compiler["plan"])
+    assert "C++ compiler" in (tmp_path / "True" / "plan.json").read_text()
 
 
 def test_the_rules_of_the_repository() -> None:

@@ -6,9 +6,11 @@ from accel_env.cli.text import Json, items, mapping, string, wrap
 
 
 def written_lines(answer: Json, columns: int) -> list[str]:
-    """The picks that were locked, how many files with hashes, and the files written."""
+    """What the image lacks, the picks that were locked, how many files with hashes, and the files written."""
     plan = mapping(answer, "plan") or answer
     lines: list[str] = []
+    for warning in items(answer, "warnings"):
+        lines += [*wrap(f"warning: {warning}", columns, "", "  "), ""]
     if mapping(plan, "picks"):
         lines += [*wrap(f"for {host_line(plan)}", columns, "", "  "), "", *picks_table(plan, columns), ""]
     locked = string(answer, "locked")

@@ -42,8 +42,8 @@ def _files(chosen: Mapping[str, Chosen]) -> Iterator[str]:
             yield f"the sha256 of {file.filename} is known from public lock files ({file.seen}), not from the index itself"
 
 
-def _surroundings(solution: Solution, rules: Rules) -> Iterator[str]:
-    """What must be there and is in no file of the lock."""
+def missing(solution: Solution, rules: Rules) -> Iterator[str]:
+    """The notes about what the image lacks, without which nothing in it sees the device: whoever reads a lock must see these."""
     stack = solution.stack.partition("-")[0]
     plain = solution.image is not None and not solution.image.stack
     if solution.problem.policy.target == "container" and plain:
@@ -53,6 +53,11 @@ def _surroundings(solution: Solution, rules: Rules) -> Iterator[str]:
                     "not in this image, because no dated package snapshot is known to pin it: "
                     f"{', '.join(need.packages)} ({need.why})"
                 )
+
+
+def _surroundings(solution: Solution, rules: Rules) -> Iterator[str]:
+    """What must be there and is in no file of the lock."""
+    yield from missing(solution, rules)
     for floor in rules.os_floors:
         if floor.platform == solution.problem.host.platform:
             yield f"for {floor.os} {floor.release} or newer"

@@ -64,13 +64,15 @@ class SourceRule:
 
 @dataclass(frozen=True, slots=True)
 class RecipeBook:
-    """Everything in `recipe.yaml`. `compiler`: packages of the operating system; `headers`: the one with Python.h."""
+    """Everything in `recipe.yaml`. `compiler`: packages of the operating system; `headers`: the one with Python.h; `answers`: how
+    notes of packages end that ask for no more than it."""
 
     compiler: tuple[str, ...] = ()
     headers: str = ""
     demands: tuple[Demand, ...] = ()
     additions: tuple[Addition, ...] = ()
     sources: tuple[SourceRule, ...] = ()
+    answers: tuple[str, ...] = ()
 
     def source_rule(self, stack: str) -> SourceRule | None:
         """The rule of a stack (`cuda-12.6` or `cuda`); None where nobody wrote one."""
@@ -109,6 +111,7 @@ def load_book(matrix: Documents) -> RecipeBook:
         tuple(_demand(item) for item in row.rows("demands")),
         tuple(_addition(item) for item in row.rows("additions")),
         tuple(_source(item) for item in row.rows("sources")),
+        compiler.texts("answers") if compiler else (),
     )
     if compiler:
         compiler.fact()
