@@ -138,7 +138,7 @@ class Scene:
         return replace(found, candidates=kept, default=tuple(c for c in found.default if c in kept)) if kept else found
 
     def stacks(self) -> set[str]:
-        """The stacks that builds may be for: that of the devices, else of the torch which is there, or of the texts; empty: any."""
+        """The stacks that builds may be for: that of the devices, else of torch, or of the texts; empty: any."""
         if self.stack_name:
             return {self.stack_name}
         found = self.possible("torch")
