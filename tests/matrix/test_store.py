@@ -20,7 +20,7 @@ def complaints(content: bytes) -> list[str]:
 @pytest.mark.parametrize(("content", "message"), [
     (b"", "x.yaml: must hold a mapping"),
     (b"a: 1\n---\nb: 2\n", "x.yaml:2: is no YAML: but found another document"),
-    (b"a: &x [*x]\n", "x.yaml: is nested too deeply, or an alias (`*name`) refers to what holds it"),
+    (b"a: &x [*x]\n", "x.yaml:1: a[0]: is referred to by an alias (`*name`): no file of the matrix has aliases"),
     (b"a: [" + b"[" * 3000 + b"]" * 3000 + b"]\n", "x.yaml"),
     (b"a: \xff\n", "x.yaml"),
     (b"a: \x00\n", "x.yaml"),
@@ -47,8 +47,8 @@ def test_strict_yaml(content: bytes, message: str) -> None:
 
 def test_what_passes() -> None:
     faults = Faults()
-    value = parse_yaml(b'a: "3.10"\nb: [1, 0, true, false]\nc: {d: x y}\ne: &k [p]\nf: *k\n', "x.yaml", faults)
-    assert value == {"a": "3.10", "b": [1, 0, True, False], "c": {"d": "x y"}, "e": ["p"], "f": ["p"]}
+    value = parse_yaml(b'a: "3.10"\nb: [1, 0, true, false]\nc: {d: x y}\ne: &k [p]\n', "x.yaml", faults)
+    assert value == {"a": "3.10", "b": [1, 0, True, False], "c": {"d": "x y"}, "e": ["p"]}
     assert faults.items == []
 
 

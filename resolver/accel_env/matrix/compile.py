@@ -18,7 +18,7 @@ from accel_env.matrix.inspected import Reading, parse_inspected
 from accel_env.matrix.packages import Package, parse_package
 from accel_env.matrix.pins import clashes
 from accel_env.matrix.profiles import parse_profiles
-from accel_env.matrix.read import Faults, Row, dotted
+from accel_env.matrix.read import Faults, Row, dotted, with_lines
 from accel_env.matrix.types import Absent, Artifact, Bundle, DeviceRow, Index, KnownConflict, Profile, PythonRelease, Stack
 from accel_env.model import Candidate, Fact, Image, Need
 
@@ -119,7 +119,7 @@ def _overlay_names(overlays: tuple[str, ...]) -> dict[str, str]:
 
 
 def _refusal(faults: Faults, contents: Mapping[str, bytes], root: str) -> InputError:
-    listed = list(store.with_lines(faults.items[:_SHOWN], contents))
+    listed = list(with_lines(faults.items[:_SHOWN], contents))
     more = len(faults.items) - len(listed)
     lines = [str(fault) for fault in listed] + ([f"and {more} more"] if more else [])
     first = listed[0]

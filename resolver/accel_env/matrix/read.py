@@ -47,6 +47,24 @@ class Faults:
         self.items.append(Fault(file, path, message, line))
 
 
+def with_lines(faults: list[Fault], contents: Mapping[str, bytes]) -> Iterator[Fault]:
+    """The faults with their lines, found by reading the YAML files once more."""
+    from accel_env.matrix.store import parse_yaml
+
+    known: dict[str, dict[str, int]] = {}
+    for fault in faults:
+        if fault.line or not fault.file.endswith((".yaml", ".yml")) or fault.file not in contents:
+            yield fault
+            continue
+        if fault.file not in known:
+            known[fault.file] = {}
+            parse_yaml(contents[fault.file], fault.file, Faults(), known[fault.file])
+        path = fault.path
+        while path and path not in known[fault.file]:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        yield Fault(fault.file, fault.path, fault.message, known[fault.file].get(path, 1))
+
+
 def kind_of(value: object) -> str:
     """The YAML word for the type of `value`."""
     if isinstance(value, Mapping):

@@ -6,7 +6,7 @@ true/false (an unquoted `3.10`, a date, an empty value) is refused with file, li
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 from accel_env.errors import InputError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import yaml
 
     from accel_env.matrix.compiled import Stamp
-    from accel_env.matrix.read import Fault, Faults
+    from accel_env.matrix.read import Faults
 
 FOLDERS = ("artifacts", "devices", "inspected", "packages", "stacks", "torch")
 _ENDINGS: Mapping[str, tuple[str, ...]] = {"artifacts": (".json",), "inspected": (".json", ".yaml")}
@@ -139,7 +139,7 @@ def parse_yaml(content: bytes, file: str, faults: Faults, lines: dict[str, int] 
     try:
         value = _Builder(yaml, file, faults, lines).build(node, "")
     except RecursionError:
-        faults.add(file, "", "is nested too deeply, or an alias (`*name`) refers to what holds it")
+        faults.add(file, "", "is nested too deeply")
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -190,8 +190,13 @@ class _Builder:
         self._dotted = dotted
         self._scalar, self._sequence = module.ScalarNode, module.SequenceNode
         self._file, self._faults, self._lines = file, faults, lines
+        self._seen: set[int] = set()  # nodes by identity: an alias is the node that it refers to
 
     def build(self, node: yaml.Node, path: str) -> object:
+        if id(node) in self._seen:
+            self._fault(node, path, "is referred to by an alias (`*name`): no file of the matrix has aliases")
+            return node.value if isinstance(node, self._scalar) else {}
+        self._seen.add(id(node))
         if self._lines is not None:
             self._lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, self._scalar):
@@ -280,21 +285,3 @@ class _Plain:
             else:
                 found[key.value] = (key.start_mark.line + 1, self.build(item)[1])
         return line, found
-
-
-def with_lines(faults: list[Fault], contents: Mapping[str, bytes]) -> Iterator[Fault]:
-    """The faults with their lines, found by reading the YAML files once more."""
-    from accel_env.matrix.read import Fault, Faults
-
-    known: dict[str, dict[str, int]] = {}
-    for fault in faults:
-        if fault.line or not fault.file.endswith((".yaml", ".yml")) or fault.file not in contents:
-            yield fault
-            continue
-        if fault.file not in known:
-            known[fault.file] = {}
-            parse_yaml(contents[fault.file], fault.file, Faults(), known[fault.file])
-        path = fault.path
-        while path and path not in known[fault.file]:
-            path = path[: max(path.rfind("."), path.rfind("["), 0)]
-        yield Fault(fault.file, fault.path, fault.message, known[fault.file].get(path, 1))
