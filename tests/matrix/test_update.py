@@ -285,6 +285,20 @@ def test_a_matrix_that_breaks_its_format_or_rules_is_refused(desk: Desk) -> None
     assert not state(desk) and store.locate() == str(desk.root)
 
 
+def test_a_matrix_of_nothing_but_its_version_is_refused(desk: Desk) -> None:
+    head = desk.root.joinpath("matrix.yaml").read_bytes().replace(VERSION.encode(), b"2027.1.1")
+    with pytest.raises(InputError, match="breaks rules") as caught:
+        desk.update(desk.signed("x.tar.gz", write_archive({"matrix.yaml": head})))
+    assert any("python.yaml" in line for line in caught.value.context) and not state(desk)
+
+
+def test_aliases_do_not_multiply(desk: Desk) -> None:
+    rows = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    with pytest.raises(InputError, match="fault") as caught:
+        desk.update(desk.make("2027.1.1", indexes=lambda text: f"{text}a0: &a0 [x]\n{rows}"))
+    assert any("no file of the matrix has aliases" in line for line in caught.value.context) and not state(desk)
+
+
 def test_without_a_key_nothing_is_taken(desk: Desk) -> None:
     path = desk.make("2027.1.10")
     with pytest.raises(InputError, match="no key is known"):

@@ -25,7 +25,7 @@ def lint(matrix: Matrix, root: str | None = None) -> tuple[LintProblem, ...]:
 def rules() -> tuple[Rule, ...]:
     """All rules."""
     return (
-        facts_exist, facts_are_used, facts_are_dated, conflicts_name_packages,
+        nothing_is_missing, facts_exist, facts_are_used, facts_are_dated, conflicts_name_packages,
         *lint_packages.rules(), *lint_hardware.rules(), *lint_inspected.rules(), *lint_bundles.rules(),
         *lint_images.rules(),
     )
@@ -33,6 +33,17 @@ def rules() -> tuple[Rule, ...]:
 
 def _full(file: str, written: str) -> str:
     return written if ":" in written else f"{stem_of(file)}:{written}"
+
+
+def nothing_is_missing(model: Model) -> Iterator[LintProblem]:
+    """What every plan rests on is there: without it no question has an answer."""
+    held = {
+        "python.yaml": model.pythons, "packages/": model.packages, "stacks/": model.stacks, "devices/": model.vendors,
+        "indexes.yaml": model.indexes, "images.yaml": model.images,
+    }  # fmt: skip
+    for file, rows in held.items():
+        if not rows:
+            yield error("matrix-empty", file, "", "there is none: a matrix without is none", "restore what was removed")
 
 
 def facts_exist(model: Model) -> Iterator[LintProblem]:
