@@ -13,7 +13,7 @@ OPTIONS = (
     PYTHON,
     Option("platform", ("--platform",), "The platform of the file; else Linux on x86_64.", "OS_CPU"),
     Option("index", ("--index",), "Take the file from this index instead of its own.", "URL"),
-    Option("file", ("--file",), "Take this local copy; its hash is the matrix's, or with --index what that one lists.", "WHEEL", completes="path"),
+    Option("file", ("--file",), "Take this local copy; its hash is the matrix's or, with --index, the one listed there.", "WHEEL", completes="path"),
     Option("quick", ("--quick",), "Read by ranges and believe the index's hash, instead of downloading all and hashing it."),
 )
 VERB = Verb(
@@ -26,7 +26,7 @@ def run(words: Words) -> int:
     """Print what agrees and what differs; 0, or 5 where something differs, or the hash is another one or known to nobody."""
     from accel_env import app
     from accel_env.app_inspect import Wanted, verify
-    from accel_env.cli.output import print_answer, progress
+    from accel_env.cli.output import print_answer, progress_of
 
     if not words.text("spec"):
         raise UsageError("nothing-named", "`matrix verify` needs a release", hint=f"such as `{VERB.example}`")
@@ -34,7 +34,7 @@ def run(words: Words) -> int:
         words.text("spec"), words.text("build"), words.text("python"), words.text("platform"), words.text("index"),
         words.text("file"), words.flag("quick"),
     )
-    answer = verify(asked, app.matrix_of(words.many("overlay")), progress)
+    answer = verify(asked, app.matrix_of(words.many("overlay")), progress_of(words.flag("json")))
     print_answer(answer, words.flag("json"), _lines)
     return 0 if answer["status"] == "agrees" else ClosureError.exit_code
 
