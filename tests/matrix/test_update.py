@@ -114,6 +114,27 @@ def test_the_same_again_is_no_news(desk: Desk) -> None:
     assert state(desk) == before
 
 
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_damaged_one_is_said_and_put_back(desk: Desk, forced: bool) -> None:
+    made = desk.make("2020.1.1" if forced else "2027.1.10")
+    name = str(desk.update(made, force=forced)["installed"])
+    before = state(desk)
+    (desk.folder / "data" / "matrix" / name / "python.yaml").unlink()
+    with pytest.raises(InputError, match="not what was installed") as caught:
+        open_matrix()
+    assert "--back" in caught.value.hint
+    assert desk.update(made)["installed"] == name
+    assert state(desk) == before and open_matrix().version == installed.version_of(name)
+
+
+def test_a_folder_in_the_place_of_the_list_leaves_nothing(desk: Desk) -> None:
+    place = desk.folder / "data" / "matrix"
+    (place / "current" / "x").mkdir(parents=True)
+    with pytest.raises(UsageError, match="cannot be written"):
+        desk.update(desk.make("2027.1.10"))
+    assert not [path for path in place.iterdir() if path.name.startswith("current.")]
+
+
 def test_a_newer_packaged_one_wins_over_an_installed_one(desk: Desk) -> None:
     desk.update(desk.make("2027.1.10"))
     text = (desk.root / "matrix.yaml").read_text()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel_env.errors import InputError
-from accel_env.matrix import store, tables
+from accel_env.matrix import installed, store, tables
 from accel_env.matrix.amend import Amender
 from accel_env.matrix.brought import Code, brought_sections, read_images
 from accel_env.matrix.bundles import parse_bundles
@@ -92,11 +92,11 @@ def read_model(root: str, overlays: tuple[str, ...] = ()) -> Model:
     faults = Faults()
     files = [path for path, _, _ in store.list_files(root)]
     contents = {path: store.read_bytes(os.path.join(root, path)) for path in files}
-    model = Model(digest="")
+    installed.refuse_damaged(root, store.digest_of(contents))
+    model = Model()
     for path, content in contents.items():
         _read_file(model, path, content, faults)
-    named = _overlay_names(overlays)
-    for shown, place in named.items():
+    for shown, place in _overlay_names(overlays).items():
         contents[shown] = store.read_bytes(place)
         from accel_env.matrix.overlay import read_overlay
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 CURRENT, FORCED = "current", "forced"
+_DIGITS = 16  # of the digest, in the name of a folder
 
 
 def data_folder() -> str:
@@ -57,6 +58,35 @@ def preferred(packaged: str) -> str:
     if not os.path.isfile(os.path.join(place, "matrix.yaml")):
         return ""
     return place if forced or order_of(version_of(name)) > order_of(read_version(packaged)) else ""
+
+
+def is_whole(place: str) -> bool:
+    """Whether an installed matrix is what was installed: the end of its name is the beginning of its digest."""
+    from accel_env.errors import InputError
+    from accel_env.matrix import store
+
+    try:
+        contents = {path: store.read_bytes(os.path.join(place, path)) for path, _, _ in store.list_files(place)}
+    except InputError:
+        return False
+    return _fits(os.path.basename(place), store.digest_of(contents))
+
+
+def refuse_damaged(place: str, digest: str) -> None:
+    """InputError where a folder of the installed ones has another digest than the one that is in its name."""
+    from accel_env.errors import InputError
+
+    folder, name = os.path.split(place)
+    if folder == data_folder() and not _fits(name, digest):
+        raise InputError(
+            "matrix-damaged", f"the matrix installed in {place} is not what was installed: files were changed or removed",
+            hint="install it again with `accel-env matrix update`, or leave it with `accel-env matrix update --back`",
+        )  # fmt: skip
+
+
+def _fits(name: str, digest: str) -> bool:
+    beginning = name.rpartition("-")[2]
+    return len(beginning) < _DIGITS or digest.rpartition(":")[2].startswith(beginning)
 
 
 def read_version(place: str) -> str:

@@ -36,8 +36,11 @@ def install(files: Mapping[str, bytes], *, force: bool, packaged: str, what: str
             name = f"{version}-{digest.rpartition(':')[2][:16]}"
             before = installed.history(folder)
             if _is_used(folder, name, before, packaged):
-                return ""
-            _refuse_older(version, name, before, folder, packaged, force, what)
+                if installed.is_whole(os.path.join(folder, name)):
+                    return ""
+                force = force or before[0][1]  # it is put back as it was
+            else:
+                _refuse_older(version, name, before, folder, packaged, force, what)
             target = os.path.join(folder, name)
             if os.path.isdir(target):
                 shutil.rmtree(target)
@@ -119,11 +122,15 @@ def _name(folder: str, rows: list[tuple[str, bool]]) -> None:
     target = os.path.join(folder, installed.CURRENT)
     aside = f"{target}.{os.getpid()}"
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(handle, "w", encoding="ascii") as stream:
-        stream.write("".join(f"{name}{f' {installed.FORCED}' if forced else ''}\n" for name, forced in rows))
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(aside, target)
+    try:
+        with open(handle, "w", encoding="ascii") as stream:
+            stream.write("".join(f"{name}{f' {installed.FORCED}' if forced else ''}\n" for name, forced in rows))
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, target)
+    except OSError:
+        os.unlink(aside)
+        raise
 
 
 def _sweep(folder: str, kept: set[str]) -> None:
