@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from accel_env.errors import AccelEnvError, UsageError
+from accel_env.errors import AccelEnvError, Interrupted, UsageError
 
-BUG, INTERRUPTED, PIPE_CLOSED = 1, 130, 141  # the last two as shells report SIGINT and SIGPIPE
+BUG, PIPE_CLOSED = 1, 141  # the latter as shells report SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,8 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AccelEnvError as error:
         return _tell(error, words)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted(words)
     except BrokenPipeError:
         # The reader went away (`| head`). stdout gets a new end, or the interpreter complains while closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -66,6 +65,16 @@ def _tell(error: AccelEnvError, words: list[str]) -> int:
         # a command that the text names is to be called as this one was
         output.talk(str(error).replace("`accel-env ", f"`{program()} ").split("\n"))
     return error.exit_code
+
+
+def _interrupted(words: list[str]) -> int:
+    if "--json" in words:
+        from accel_env.cli import output
+
+        output.error_json(Interrupted("interrupted", "interrupted before there was an answer"))
+    else:
+        print("interrupted", file=sys.stderr)
+    return Interrupted.exit_code
 
 
 def _bug(error: Exception) -> int:

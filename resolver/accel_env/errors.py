@@ -7,7 +7,8 @@ AccelEnvError                1  a bug, never raised on purpose
 |- ClosureError              5  uv, an index or an artifact
 |- BuildError                6  the engine
 |- VerifyError               7  smoke or verify
-`- FindingsError             8  check or doctor found an error
+|- FindingsError             8  check or doctor found an error
+`- Interrupted             130  somebody pressed Ctrl-C (as shells report SIGINT)
 
 Each carries a reference (kebab-case), one sentence, optional context lines and a hint.
 """
@@ -73,3 +74,9 @@ class FindingsError(AccelEnvError):
     """`check` or `doctor` found an error."""
 
     exit_code = 8
+
+
+class Interrupted(AccelEnvError):
+    """The user stopped it."""
+
+    exit_code = 130

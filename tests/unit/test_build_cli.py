@@ -134,11 +134,12 @@ def test_build_as_typed(asked: list[BuildWords], capsys: pytest.CaptureFixture[s
         "build DIR -t a:b --push r/x:1 --platform linux/arm64 --builder far --network host --secret id=ca,src=x "
         "--secret id=pip,src=y --no-cache --engine docker --json"
     )
-    assert main(words.split()) == 0
+    assert main([*words.split(), "--progress", "plain"]) == 0
     secrets = ("id=ca,src=x", "id=pip,src=y")
     assert asked == [BuildWords("DIR", "a:b", "r/x:1", "linux/arm64", "far", "host", secrets, "docker", True)]
     out, err = capsys.readouterr()
     assert json.loads(out)["config"] == "sha256:c" and "... [build 3/4] RUN" in err
+    assert main(["build", "DIR", "--json"]) == 0 and capsys.readouterr().err == ""
 
 
 def test_verify_as_typed(asked: list[BuildWords], capsys: pytest.CaptureFixture[str]) -> None:

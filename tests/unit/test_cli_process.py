@@ -1,6 +1,7 @@
 """What only a real process shows: closed pipes, full disks, both ways in, completion."""
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -114,3 +115,24 @@ def test_completion_without_a_matrix_offers_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ACCEL_ENV_MATRIX", "/nowhere")
     complete = completer("device")
     assert complete is not None and complete("a") == []
+
+
+def test_with_json_stderr_is_json_alone(tmp_path: Path) -> None:
+    environment = {**os.environ, "ACCEL_ENV_MATRIX": str(TINY)}
+    for talk, code in (('progress("at it"); raise ClosureError("a-b", "no")', 5), ("raise KeyboardInterrupt", 130)):
+        fake = f"""
+import sys
+import accel_env.app as app
+from accel_env.errors import ClosureError
+from accel_env.__main__ import main
+def lock(request, folder, progress):
+    {talk}
+app.lock = lock
+sys.exit(main())
+"""
+        asked = [sys.executable, "-c", fake, "lock", "torch", "-o", str(tmp_path), "--json"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, env=environment)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert json.loads(done.stderr)["error"]["exit_code"] == code
+        if code == 5:
+            assert subprocess.run(asked[:-1], capture_output=True, text=True, check=False).stderr.startswith("... at it\n")

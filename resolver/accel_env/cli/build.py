@@ -33,9 +33,9 @@ def run(words: Words) -> int:
     """Print what was built; 0, or 6 when the engine failed."""
     from accel_env import app_build
     from accel_env.cli.output import print_answer
-    from accel_env.cli.show_build import built_lines, view
+    from accel_env.cli.show_build import built_lines, mode_of, view
 
-    with view(words.text("progress")) as watch:
+    with view(mode_of(words)) as watch:
         answer = app_build.build(build_words(words), watch)
     print_answer(answer, words.flag("json"), built_lines)
     return 0

@@ -14,10 +14,10 @@ VERB = Verb(
 def run(words: Words) -> int:
     """Print what was written; errors have the codes of `errors`."""
     from accel_env import app
-    from accel_env.cli.output import print_answer, progress
+    from accel_env.cli.output import print_answer, progress_of
     from accel_env.cli.request import folder, request
     from accel_env.cli.show_written import written_lines
 
-    answer = app.lock(request(words), folder(words), progress)
+    answer = app.lock(request(words), folder(words), progress_of(words.flag("json")))
     print_answer(answer, words.flag("json"), written_lines)
     return 0

@@ -34,7 +34,7 @@ DIFFERENT = 8  # as `check` says that something was found
 def run(words: Words) -> int:
     """Print the differences; 0, or 8 with --exit-code where there are any."""
     from accel_env import app_diff
-    from accel_env.cli.output import print_answer, progress
+    from accel_env.cli.output import print_answer, progress_of
     from accel_env.cli.show_diff import diff_lines, markdown_lines
 
     states = words.many("states")
@@ -47,6 +47,6 @@ def run(words: Words) -> int:
     asked = app_diff.DiffWords(
         states[0], states[1] if len(states) > 1 else "", words.many("profile"), words.many("ask"), not words.flag("no_plans")
     )
-    answer = app_diff.diff(asked, progress)
+    answer = app_diff.diff(asked, progress_of(words.flag("json")))
     print_answer(answer, words.flag("json"), markdown_lines if words.text("format") == "markdown" else diff_lines)
     return DIFFERENT if words.flag("exit_code") and not answer["same"] else 0

@@ -27,7 +27,7 @@ VERB = Verb(
 def run(words: Words) -> int:
     """Do it and say what is used now."""
     from accel_env import app_matrix
-    from accel_env.cli.output import print_answer, progress
+    from accel_env.cli.output import print_answer, progress_of
     from accel_env.cli.show_update import update_lines
 
     place = words.many("place")
@@ -42,6 +42,6 @@ def run(words: Words) -> int:
     elif words.flag("status"):
         answer = app_matrix.status(words.many("key"))
     else:
-        answer = app_matrix.update(place[0], words.many("key"), words.flag("force"), progress)
+        answer = app_matrix.update(place[0], words.many("key"), words.flag("force"), progress_of(words.flag("json")))
     print_answer(answer, words.flag("json"), update_lines)
     return 0

@@ -45,6 +45,11 @@ def progress(line: str) -> None:
     talk([f"... {line}"])
 
 
+def progress_of(as_json: bool) -> Callable[[str], None]:
+    """How a verb says what is going on: with `--json` not at all, so that stderr holds an error alone."""
+    return (lambda _: None) if as_json else progress
+
+
 def error_json(error: AccelEnvError) -> None:
     """Print an error as JSON on stderr: stdout carries answers only."""
     import json

@@ -22,13 +22,13 @@ def run(words: Words) -> int:
     """Print what was written; errors have the codes of `errors`."""
     from accel_env import app
     from accel_env.app_image import ImageWords
-    from accel_env.cli.output import print_answer, progress
+    from accel_env.cli.output import print_answer, progress_of
     from accel_env.cli.request import folder, request
     from accel_env.cli.show_written import written_lines
 
     image = ImageWords(
         words.text("base"), words.flag("compiler"), words.flag("devel"), words.flag("allow_unpinned"), words.many("format")
     )
-    answer = app.render(request(words), folder(words), image, progress)
+    answer = app.render(request(words), folder(words), image, progress_of(words.flag("json")))
     print_answer(answer, words.flag("json"), written_lines)
     return 0

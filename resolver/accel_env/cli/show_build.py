@@ -16,9 +16,16 @@ from accel_env.cli.text import Json, items, mapping, pairs, quoted, string, wrap
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
+    from accel_env.cli.table import Words
+
 SILENT = "building with "  # a remark of buildx that it counts as a step
 HIDDEN = ("[internal]", "[auth]", SILENT)  # the builder's own business: shown only while it takes time
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def mode_of(words: Words) -> str:
+    """What `--progress` says; with `--json` and without it `quiet`, so that stderr holds an error alone."""
+    return words.text("progress") or ("quiet" if words.flag("json") else "")
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ VERB = Verb(
 def run(words: Words) -> int:
     """Print the digests that both builds have; 0, 6 when the engine failed, 7 when they differ."""
     from accel_env import app_build
-    from accel_env.cli.output import print_answer, progress
-    from accel_env.cli.show_build import verified_lines, view
+    from accel_env.cli.output import print_answer, progress_of
+    from accel_env.cli.show_build import mode_of, verified_lines, view
 
     asked = build_words(words)
-    with view(words.text("progress")) as watch:
-        answer = app_build.verify(asked, watch, progress)
+    with view(mode_of(words)) as watch:
+        answer = app_build.verify(asked, watch, progress_of(words.flag("json")))
     print_answer(answer, words.flag("json"), verified_lines)
     return 0
