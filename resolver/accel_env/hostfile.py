@@ -41,7 +41,8 @@ def read(source: str, matrix: Matrix) -> Host:
 
         near = difflib.get_close_matches(source, list(matrix.profiles()), 5, 0.4)
         raise UsageError("unknown-host", f"{source} is neither a host file nor a profile of the matrix",
-                         hint=f"the nearest profiles are {', '.join(near)}" if near else _HINT)
+                         hint=f"the nearest profiles are {', '.join(near)}" if near else
+                              f"`accel-env matrix show profiles` lists the profiles; {_HINT}")
     if os.path.isdir(source):
         return _recorded(source, matrix)
     import json

@@ -289,6 +289,8 @@ def _refuse_release(driver: str, vendors: Set[str], matrix: Matrix) -> None:
         same = [release.version for release in stack.releases
                 if f"{driver}.".startswith(f"{release.version}.") or f"{release.version}.".startswith(f"{driver}.")]
         if stack.vendor in vendors and same and floors and numbers(driver) < min(floors):
+            built = {c.stack for place in matrix.platforms("torch") for c in matrix.candidates("torch", place)}
+            named = next((one for one in same if f"{stack.name}-{one}" in built), same[0])
             raise UsageError(
                 "bad-driver", f"--driver {driver} looks like a {stack.name.upper()} version (nvidia-smi prints it beside the "
-                "driver version)", hint=f"write the driver's version; --stack {stack.name}-{same[0]} asks for that release")
+                "driver version)", hint=f"write the driver's version; --stack {stack.name}-{named} asks for that release")

@@ -82,3 +82,24 @@ def test_a_release_of_the_system_is_no_driver() -> None:
 def test_one_card_needs_no_memory_of_the_host() -> None:
     one, two = (ask("torch", device=name, driver="580.95.05")["run_args"] for name in ("H100", "H100:2"))
     assert two == [*one, "--ipc=host"]
+
+
+def test_a_name_that_is_all_but_another_is_not_sent_to_a_lock() -> None:
+    from accel_env.cli.show_plan import plan_lines
+
+    lines = plan_lines(ask("toch", device="T4"), ("toch", "--device", "T4"), 200)
+    assert lines[-1].startswith("next: mend the name; or, where toch is what you mean, accel-env lock toch")
+    assert plan_lines(ask("einops", device="T4"), ("einops",), 200)[-1] == "next: accel-env lock einops -o DIR"
+
+
+def test_a_release_to_ask_for_is_one_that_a_torch_has() -> None:
+    with pytest.raises(UsageError) as caught:
+        ask("torch", device="T4", driver="13")
+    stack = caught.value.hint.split("--stack ")[1].split()[0]
+    assert resolve(Request(asks=("torch",), devices=("T4",), stack=stack))["status"] == "ok"
+
+
+def test_an_unknown_host_is_told_where_profiles_are_listed() -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(Request(asks=("torch",), host="nosuch"))
+    assert "matrix show profiles" in caught.value.hint

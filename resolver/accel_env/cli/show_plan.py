@@ -8,6 +8,7 @@ from accel_env.cli.text import Json, fits, items, mapping, pairs, program, quote
 
 HEAD = ("package", "version", "build", "index", "evidence")
 REFUSED = "lock-refused"  # the warning that a lock of this plan is known to fail, with what to do `instead`
+OUTSIDE, MEANT = "outside-matrix", "did you mean"
 AGE = "matrix-old"  # the one warning that is about the matrix and not about the plan
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits: enough to recognise an image by
 
@@ -50,9 +51,19 @@ def plan_lines(plan: Json, words: Sequence[str], columns: int, explained: bool =
 def _next(plan: Json, words: Sequence[str], columns: int) -> list[str]:
     """The next command; where a lock is known to be refused, what can be done instead."""
     refused = next((warning for warning in items(plan, "warnings") if string(warning, "rule") == REFUSED), None)
+    command = f"{quoted((program(), 'lock', *words, '-o'))} DIR"
+    if refused is None and _misspelt(plan):
+        named = ", ".join(str(name) for name in items(plan, "outside"))
+        return wrap(f"next: mend the name; or, where {named} is what you mean, {command}", columns, "", "  ")
     if refused is None:
-        return [f"next: {quoted((program(), 'lock', *words, '-o'))} DIR"]
+        return [f"next: {command}"]
     return wrap(f"next: {string(refused, 'instead')}", columns, "", "  ")
+
+
+def _misspelt(plan: Json) -> bool:
+    """True where nothing was picked, and what was asked for is all but the name of something that the matrix has."""
+    told = [string(one, "message") for one in items(plan, "warnings") if string(one, "rule") == OUTSIDE]
+    return not mapping(plan, "picks") and any(MEANT in text for text in told)
 
 
 def host_line(answer: Json) -> str:
@@ -77,6 +88,8 @@ def picks_table(plan: Json, columns: int) -> list[str]:
         variant = f" ({string(pick, 'variant')})" if string(pick, "variant") else ""
         build, evidence = string(pick, "build") + variant, string(pick, "evidence") + star
         rows.append([name, string(pick, "version"), build, _short_index(string(pick, "index")), evidence])
+    if not rows:
+        return ["nothing that was asked for is in the matrix"]
     if fits([HEAD, *rows], columns):
         return table(HEAD, rows, columns)
     # On a narrow terminal the site alone; --json has every address in full.
