@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 VENDOR = "vendor"
+UNPINNED = "image-unpinned"  # the warning, and the refusal, of a base whose digest nobody named
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 CHECKS_LABEL = "accel-env.checks"  # the path of the smoke checks in an image
 _REFERENCE = re.compile(r"[a-z0-9][a-z0-9._:/-]*[A-Za-z0-9._-]*")
@@ -60,12 +61,13 @@ def image_options(words: ImageWords, solution: Solution, matrix: Matrix, lock: L
 
 
 def met(plan: Json, words: ImageWords, matrix: Matrix) -> Json:
-    """The plan, for showing, without the notes that ask for what the words put into the image."""
+    """The plan, for showing, without the notes that ask for what the words give: a compiler, a base's digest."""
     from accel_env.render.book import load_book
 
     answers = load_book(matrix).answers if words.compiler else ()
     rest = [warning for warning in plan["warnings"] if not str(warning["message"]).endswith(tuple(answers))]
-    return {**plan, "warnings": rest}
+    pinned = "@" in words.base
+    return {**plan, "warnings": [warning for warning in rest if not (pinned and warning["rule"] == UNPINNED)]}
 
 
 def check_image(words: ImageWords, solution: Solution, matrix: Matrix) -> None:
@@ -136,6 +138,6 @@ def _builder(stack: str, matrix: Matrix) -> str:
         raise ClosureError(
             "toolkit-unpinned",
             f"no digest is known of an image with the toolkit of {stack} (known images: {known})",
-            hint="add its digest to images.yaml (an overlay does)",
+            hint="an overlay whose images hold one of these refs and its digest pins it",
         )
     return f"{pinned[0].ref}@{pinned[0].digest}"

@@ -164,3 +164,20 @@ def test_an_overlay_that_is_no_yaml(root: Path, site: Path) -> None:
     site.write_text("schema: [")
     with pytest.raises(InputError, match="is no YAML"):
         open_matrix(root, (site,))
+
+
+@pytest.mark.parametrize("pin", ['digest: "sha256:{d}"', 'digests: {{linux_x86_64: "sha256:{d}"}}'])
+def test_an_image_with_nothing_but_a_digest_pins_the_matrixs_row(tmp_path: Path, pin: str) -> None:
+    """What the image holds stays known: a digest alone says nothing else of it."""
+    known = next(image for image in open_matrix().images() if image.torch and not image.digest and not image.digests)
+    before = [image.ref for image in open_matrix().images()]
+    facts = 'facts: {ours: {text: we looked, source: our registry, grade: measured, checked: "2026-11-30"}}'
+    path = tmp_path / "pin.yaml"
+    for more, whole in (("", True), (', os: "ours"', False)):
+        row = f'{{ref: "{known.ref}", {pin.format(d="4" * 64)}, fact: ours{more}}}'
+        path.write_text(f"schema: accel-env/overlay/1\n{facts}\nimages: [{row}]\n")
+        images = open_matrix(None, (path,)).images()
+        (found,) = [image for image in images if image.ref == known.ref]
+        assert found.digest_on("linux_x86_64") == "sha256:" + "4" * 64
+        assert ((found.torch, found.stack, found.python) == (known.torch, known.stack, known.python)) is whole
+        assert ([image.ref for image in images] == before) is whole

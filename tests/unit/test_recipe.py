@@ -101,6 +101,7 @@ def test_an_unpinned_base_is_refused_unless_allowed() -> None:
         caught.value.reference == "image-unpinned"
         and SLIM.ref in caught.value.message
         and "--allow-unpinned" in caught.value.hint
+        and f"--base {SLIM.ref}@sha256:" in caught.value.hint
     )
     recipe = composed(found, RenderOptions(allow_unpinned=True))
     assert "org.opencontainers.image.base.digest" not in dict(recipe.labels.values)

@@ -11,7 +11,7 @@ from accel_env.matrix.bundles import parse_bundles
 from accel_env.matrix.packages import Build, Package, Release, parse_package
 from accel_env.matrix.profiles import parse_profiles
 from accel_env.matrix.read import Faults, Row
-from accel_env.model import Fact, Need, Subject
+from accel_env.model import Fact, Image, Need, Subject
 
 if TYPE_CHECKING:
     from accel_env.matrix.compile import Model
@@ -34,7 +34,7 @@ def read_overlay(model: Model, file: str, content: bytes, faults: Faults) -> Non
     indexes, images, bundles = tables.parse_indexes(row), tables.parse_images(row), parse_bundles(row)
     model.indexes.update(indexes)
     named = {image.ref for image in images}
-    model.images = images + tuple(image for image in model.images if image.ref not in named)
+    model.images = laid_images(images, model.images)
     model.bundles.update(bundles)
     held |= {"indexes": [*indexes], "images": sorted(named), "bundles": [*bundles]}
     _mirrors(model, row, held)
@@ -48,6 +48,22 @@ def read_overlay(model: Model, file: str, content: bytes, faults: Faults) -> Non
     for path, written in fact_uses(plain):
         if (written if ":" in written else f"{row.stem}:{written}") not in model.facts:
             faults.add(file, path, f"there is no fact `{written}`")
+
+
+def laid_images(own: tuple[Image, ...], known: tuple[Image, ...]) -> tuple[Image, ...]:
+    """The overlay's images before the matrix's, whose rows they replace. One that says nothing but a digest pins the matrix's row
+    of its reference, which stays what it is and where it is."""
+    pins = {image.ref: image for image in own if image == Image(image.ref, image.digest, image.digests, fact=image.fact)}
+    there = {image.ref for image in known} & {ref for ref, pin in pins.items() if pin.digest or pin.digests}
+    named = {image.ref for image in own} - there
+    return (
+        *(image for image in own if image.ref in named),
+        *(
+            replace(image, digest=pins[image.ref].digest, digests=pins[image.ref].digests) if image.ref in there else image
+            for image in known
+            if image.ref not in named
+        ),
+    )
 
 
 def _held(model: Model, file: str) -> dict[str, list[str]]:

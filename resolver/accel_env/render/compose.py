@@ -87,7 +87,8 @@ def base_digest(solution: Solution, image: Image, options: RenderOptions) -> str
         raise ClosureError(
             "image-unpinned",
             f"no digest is known of the base image {image.ref}, so the same file would build another image tomorrow",
-            hint="add its digest to images.yaml (an overlay does), or say --allow-unpinned",
+            hint=f"--base {image.ref}@sha256:DIGEST names it; an overlay's images row of this ref and its digest does for good;"
+            " --allow-unpinned goes without",
         )
     return digest
 
