@@ -58,3 +58,9 @@ def test_a_package_of_other_vendors_is_an_error(tmp_path: Path, knowledge: Knowl
 def test_what_serves_the_device_is_none(tmp_path: Path, knowledge: Knowledge) -> None:
     assert not errors(tmp_path, knowledge, read("h100-r580", knowledge.matrix), "flash-attn==2.8.3", "torch==2.8.0")
     assert not errors(tmp_path, knowledge, T4, "bitsandbytes", "numpy", "torch==2.8.0")
+
+
+def test_a_companion_of_another_release_gets_that_of_the_pinned_torch(tmp_path: Path, knowledge: Knowledge) -> None:
+    found = errors(tmp_path, knowledge, T4, "torch==2.4.0", "torchvision==0.18.1")
+    assert [f.rule for f in found] == ["package-pair-mismatch"]
+    assert (found[0].fixes[0].name, found[0].fixes[0].spec) == ("torchvision", "==0.19.0")

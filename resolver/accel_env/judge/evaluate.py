@@ -127,6 +127,8 @@ def _package(scene: Scene, found: Possible) -> Iterator[Finding]:
     torch = scene.possible("torch")
     stacks = {split_stack(t.stack)[0] for t in torch.likely} if torch and torch.candidates else {scene.stack_name} - {""}
     mine = [c for c in found.likely if not c.stack or not stacks or split_stack(c.stack)[0] in stacks]
+    if not mine and stacks == {"cpu"} and scene.stack_name:
+        yield from _beside_cpu(scene, found)
     # of several libraries in one wheel the one that fits torch is loaded
     mine = [c for c in mine if not any(True for _ in broken_needs(scene, c))] or mine
     rows = failing(scene, mine, wanted=scene.wanted(found.installed)) if mine else None
@@ -135,6 +137,14 @@ def _package(scene: Scene, found: Possible) -> Iterator[Finding]:
         hard = rows[0].need.subject in (Subject.LIBC, Subject.LIBSTDCXX, Subject.PYTHON)
         spoken = scene.mentions(found.installed.name) or (hard and scene.complaint)
         yield finding(scene, rows, "error" if spoken or (hard and found.certain) else "warning")
+
+
+def _beside_cpu(scene: Scene, found: Possible) -> Iterator[Finding]:
+    """What a package beside a CPU build of torch will lack when torch is put right: code for the devices."""
+    mine = [c for c in found.likely if split_stack(c.stack)[0] == scene.stack_name]
+    rows = failing(scene, mine) if mine else None
+    if rows and all(row.need.subject is Subject.ARCH and not row.need.soft for row in rows):
+        yield finding(scene, rows, "error" if scene.mentions(found.installed.name) else "warning")
 
 
 def absent_findings(scene: Scene, row: Installed) -> Iterator[Finding]:

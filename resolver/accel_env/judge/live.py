@@ -10,7 +10,7 @@ from accel_env.judge.types import Fix
 from accel_env.model import Candidate, Need, Subject
 from accel_env.solve.slot import satisfies
 from accel_env.solve.verdict import SOURCE_RANK
-from accel_env.solve.versions import parse, split_stack
+from accel_env.solve.versions import allows, parse, split_stack
 
 if TYPE_CHECKING:
     from accel_env.judge.scene import Scene
@@ -197,12 +197,20 @@ def install_line(scene: Scene, name: str, spec: str, run: Run) -> str:
     if run.index in ("image", "") or run.index.startswith(f"{name}"):
         return ""
     target = name if not spec else f'"{name}{spec}"'
+    again = _again(scene, name, spec)
     if run.index == "pypi":
-        return f"pip install {target}"
+        return f"pip install {target}{again}"
     kind = scene.matrix.indexes()[run.index.partition(":")[0]].kind
     url = scene.matrix.index_url(run.index)
     option = {"simple": "--index-url", "flat": "--find-links"}.get(kind, "")
-    return f"pip install {target} {option} {url}" if option else ""
+    return f"pip install {target}{again} {option} {url}" if option else ""
+
+
+def _again(scene: Scene, name: str, spec: str) -> str:
+    """What makes pip replace another build of a release that it takes for installed already."""
+    row = scene.row(name)
+    held = row is not None and not row.wanted and bool(row.version) and allows(spec, row.version)
+    return " --force-reinstall" if held else ""
 
 
 def meets(candidate: Candidate, needs: Iterable[Need]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel_env.judge.files.limits import limited
 from accel_env.judge.files.pick import Clash, Present, exact
+from accel_env.judge.files.pins import partner
 from accel_env.judge.files.pool import PYPI, Places, pool
 from accel_env.judge.files.requirement import wheel
 from accel_env.judge.files.rules_build import guessed
@@ -199,16 +200,10 @@ def _clash(scope: Scope, clash: Clash, install: Install) -> Finding:
     pair = clash.on in (a.name, b.name) and {a.name, b.name} & scope.know.book.pairs and "torch" in (a.name, b.name)
     rule = "package-pair-mismatch" if pair else "package-pin-conflict"
     component = next((w.name for w in (a, b) if w.name != "torch"), a.name)
-    fixes = [*_partner(scope, clash, component), *fixes] if clash.on in (a.name, b.name) else fixes
+    fixes = [*partner(scope, clash, component), *fixes] if clash.on in (a.name, b.name) else fixes
     severity = "warning" if install.maybe else "error"
     where = next(w.where for w in (a, b) if w.name == component)
     return scope.finding(rule, component, severity, text, where, reasons, fixes)
-
-
-def _partner(scope: Scope, clash: Clash, component: str) -> Iterator[Fix]:
-    """The release of the one that goes with the other's pin."""
-    for candidate, spec in clash.needs:
-        yield Fix("package", clash.on, spec, do=f"what {candidate.label} belongs to")
 
 
 def _fact(candidate: Candidate, name: str) -> str:
