@@ -103,3 +103,19 @@ def test_an_unknown_host_is_told_where_profiles_are_listed() -> None:
     with pytest.raises(UsageError) as caught:
         resolve(Request(asks=("torch",), host="nosuch"))
     assert "matrix show profiles" in caught.value.hint
+
+
+def warnings(answer: Any, rule: str) -> str:
+    return "\n".join(row["message"] for row in answer["warnings"] if row["rule"] == rule)
+
+
+def test_the_lower_driver_floor_says_what_it_means_for_the_picks() -> None:
+    told = warnings(ask("torch", "bitsandbytes", device="H100", driver="580.95.05"), "driver-minor-compat")
+    assert told.endswith("machine code, which these picks have for the device, does: torch, bitsandbytes, triton")
+
+
+def test_a_note_knows_what_is_picked_beside_it() -> None:
+    words = {"device": "H100", "driver": "580.95.05"}
+    assert "flashinfer-cubin is picked, flashinfer-jit-cache is not" in warnings(ask("vllm==0.19.1", **words), "note")
+    assert "nvcc" not in warnings(ask("vllm", "flashinfer-cubin", "flashinfer-jit-cache", **words), "note")
+    assert "nvcc" in warnings(ask("flashinfer-python", **words), "note")

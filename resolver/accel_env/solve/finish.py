@@ -135,8 +135,9 @@ def _warnings(
     yield from field.problem.remarks
     yield from _device_warnings(field, stack)
     yield from _driver_warnings(field, stack, entries)
+    picked = {entry.candidate.name for entry in entries}
     for entry in entries:
-        yield from _entry_warnings(field, entry)
+        yield from _entry_warnings(field, entry, picked)
     if field.problem.policy.target == "container":
         yield from _container_warnings(field, python, image)
     if field.outside:
@@ -210,13 +211,31 @@ def _driver_warnings(field: Field, stack: str, entries: list[Entry]) -> Iterator
     elif not need.values and not ground.fully_supported(stack):
         yield Warned(
             "driver-minor-compat",
-            driver_text(ground, stack, lead.verdict.jit) + ". What must be compiled from PTX at run time does not load",
+            driver_text(ground, stack, lead.verdict.jit) + f". {_from_ptx(entries)}",
             need.fact,
         )
 
 
-def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
+def _from_ptx(entries: list[Entry]) -> str:
+    """What the lower floor means for the picks: those that hold machine code for the devices load."""
+    own = [e.candidate for e in entries if any(need.subject is Subject.ARCH for need in e.candidate.needs) and not e.verdict.jit]
+    names = list(dict.fromkeys(candidate.name for candidate in own))
+    lost = "What a program has the driver compile from PTX while it runs does not load"
+    return f"{lost}; machine code, which these picks have for the device, does: {', '.join(names)}" if names else lost
+
+
+def _note(entry: Entry, picked: Collection[str]) -> str:
+    """A candidate's note; nothing where all is picked that it names as the way to do without what it asks for."""
     candidate = entry.candidate
+    named = {n.name for n in candidate.needs if n.subject is Subject.PACKAGE and n.when == "present" and n.name in candidate.note}
+    here, lacking = sorted(named & set(picked)), sorted(named - set(picked))
+    if here and not lacking:
+        return ""
+    return candidate.note + (f"; here {', '.join(here)} is picked, {', '.join(lacking)} is not" if here else "")
+
+
+def _entry_warnings(field: Field, entry: Entry, picked: Collection[str]) -> Iterator[Warned]:
+    candidate, note = entry.candidate, _note(entry, picked)
     for failure in entry.verdict.soft:
         yield Warned(
             f"{candidate.name}-{failure.need.subject.value}",
@@ -246,9 +265,9 @@ def _entry_warnings(field: Field, entry: Entry) -> Iterator[Warned]:
     elif OWN in dict(candidate.provides):
         told = f"{candidate.label} is the vendor's own build: wheels compiled for a release of torch are not known to fit it"
         yield Warned("vendor-torch", told + (f"; {candidate.note}" if candidate.note else ""), candidate.fact)
-    elif candidate.note:
+    elif note:
         archs = ",".join(dict.fromkeys(d.arch for d in field.problem.devices)) or "ARCH"
-        yield Warned("note", f"{candidate.label}: {candidate.note.replace('{arch}', archs)}", candidate.fact)
+        yield Warned("note", f"{candidate.label}: {note.replace('{arch}', archs)}", candidate.fact)
 
 
 def _outside(ask: Ask, names: Collection[str]) -> str:
