@@ -14,7 +14,8 @@ OPTIONS = (
     Option("platform", ("--platform",), "The platform of the file; else Linux on x86_64.", "OS_CPU"),
     Option("index", ("--index",), "Take the file from this index instead of its own.", "URL"),
     Option(
-        "file", ("--file",), "Take this local copy; its hash is the matrix's or, with --index, the one listed there.", "WHEEL", completes="path"
+        "file", ("--file",), "A local copy; its hash is the matrix's or, with --index, the one listed there.", "WHEEL",
+        completes="path",
     ),
     Option("quick", ("--quick",), "Read by ranges and believe the index's hash, instead of downloading all and hashing it."),
 )

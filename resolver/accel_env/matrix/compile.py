@@ -33,13 +33,14 @@ T = TypeVar("T")
 class Model:
     """Everything that the files say, before candidates are spread out. `raw`: file -> its plain mapping.
 
-    `documents`: what the files hold that belong to one stage alone and are checked there.
+    `documents`: what the files hold that belong to one stage alone and are checked there. `moved`: from where.
     """
 
     version: str = ""
     digest: str = ""
     facts: dict[str, Fact] = field(default_factory=dict)
     forbidden: list[tuple[str, str, Need]] = field(default_factory=list)
+    moved: dict[str, str] = field(default_factory=dict)
     packages: list[Package] = field(default_factory=list)
     stacks: dict[str, Stack] = field(default_factory=dict)
     vendors: dict[str, tables.Vendor] = field(default_factory=dict)
@@ -122,8 +123,7 @@ def _refusal(faults: Faults, contents: Mapping[str, bytes], root: str) -> InputE
     listed = list(with_lines(faults.items[:_SHOWN], contents))
     more = len(faults.items) - len(listed)
     lines = [str(fault) for fault in listed] + ([f"and {more} more"] if more else [])
-    first = listed[0]
-    place = f"{first.file}, {first.path}" if first.path else first.file
+    place = ", ".join(filter(None, (listed[0].file, listed[0].path)))
     count = len(faults.items)
     message = f"a fault in {place}" if count == 1 else f"{count} faults in the matrix, the first in {place}"
     return InputError("matrix-invalid", message, context=tuple(lines),

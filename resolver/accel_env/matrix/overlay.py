@@ -15,6 +15,7 @@ from accel_env.model import Fact, Image, Need, Subject
 
 if TYPE_CHECKING:
     from accel_env.matrix.compile import Model
+    from accel_env.model import Image
 
 
 def read_overlay(model: Model, file: str, content: bytes, faults: Faults) -> None:
@@ -75,15 +76,29 @@ def _held(model: Model, file: str) -> dict[str, list[str]]:
 
 
 def _mirrors(model: Model, row: Row, held: dict[str, list[str]]) -> None:
-    """URLs of indexes and registries of images, its own ones left alone: they say where they are."""
+    """URLs of indexes and registries of images, its own ones left alone: they say where they are.
+
+    What an overlay below has moved is known by the place that it was moved from (`moved`) and by the one that it has now.
+    """
     from accel_env.matrix.mirrors import moved_images, moved_indexes
 
     mirrors = row.pairs("mirrors", check=checks.url, names=checks.url)
     registries = row.pairs("registries", check=checks.registry, names=checks.registry)
+    for name in (*held["indexes"], *held["images"]):
+        model.moved.pop(name, None)
     own = set(held["indexes"])
-    indexes = moved_indexes({name: index for name, index in model.indexes.items() if name not in own}, mirrors)
+    now = {name: index for name, index in model.indexes.items() if name not in own}
+    before = {name: replace(index, url=model.moved.get(name, index.url)) for name, index in now.items()}
+    indexes = {**moved_indexes(now, mirrors), **moved_indexes(before, mirrors)}
+    model.moved.update({name: before[name].url for name in indexes})
     model.indexes.update(indexes)
-    images = moved_images((image for image in model.images if image.ref not in held["images"]), registries)
+    images: dict[str, Image] = {}
+    for image in (image for image in model.images if image.ref not in held["images"]):
+        ref = model.moved.get(image.ref, image.ref)
+        there = (*moved_images((replace(image, ref=ref),), registries).values(), *moved_images((image,), registries).values())
+        if there:
+            images[image.ref] = there[0]
+            model.moved[there[0].ref] = ref
     model.images = tuple(images.get(image.ref, image) for image in model.images)
     held["indexes"] += indexes
     held["images"] += sorted(image.ref for image in images.values())
