@@ -53,6 +53,33 @@ def test_indexes_under_a_mirror_move(site: Path) -> None:
     assert errors(matrix) == errors(open_matrix(TINY))
 
 
+def test_of_two_overlays_the_one_on_top_moves(site: Path, tmp_path: Path) -> None:
+    top = tmp_path / "top.yaml"
+    top.write_text(
+        'schema: accel-env/overlay/1\nmirrors: {"https://wheels.invalid": "https://top.example"}\n'
+        "registries: {docker.io: top.example}\n"
+    )
+    matrix = open_matrix(TINY, (site, top))
+    assert matrix.index_url("wheels:cu126") == "https://top.example/whl/cu126"
+    assert matrix.index_url("assets").startswith("https://mirror.example/gh/"), "what the top one leaves stays"
+    assert {image.ref.partition("/")[0] for image in matrix.images()} == {"top.example"}
+    below = open_matrix(TINY, (top, site))
+    assert below.index_url("wheels:cu126") == "https://mirror.example/wheels/whl/cu126"
+    top.write_text('schema: accel-env/overlay/1\nmirrors: {"https://mirror.example/wheels": "https://top.example"}\n')
+    assert open_matrix(TINY, (site, top)).index_url("wheels:cu126") == "https://top.example/whl/cu126"
+
+
+@pytest.mark.parametrize("text", [
+    'indexes: {own: {url: "https://u:hidden@own.example/simple", kind: simple}}',
+    'mirrors: {"https://wheels.invalid": "https://u:hidden@own.example/simple"}',
+])  # fmt: skip
+def test_a_password_in_a_url_is_refused_and_not_shown(site: Path, text: str) -> None:
+    site.write_text(f"schema: accel-env/overlay/1\n{text}\n")
+    with pytest.raises(InputError, match="fault") as caught:
+        open_matrix(TINY, (site,))
+    assert "netrc" in str(caught.value) and "hidden" not in str(caught.value)
+
+
 def test_the_longest_beginning_counts_and_names_are_whole() -> None:
     index = {"a": Index("a", "https://x.org/whl/cu126", "simple"), "b": Index("b", "https://x.organic/whl", "simple")}
     moved = moved_indexes(index, {"https://x.org": "https://one", "https://x.org/whl": "https://two"})

@@ -107,6 +107,8 @@ def registry(value: str) -> str:
 
 
 def url(value: str) -> str:
-    """An absolute URL."""
+    """An absolute URL without a user and password."""
     known = value.startswith(("https://", "http://", "file://"))
+    if "@" in value.partition("://")[2].partition("/")[0]:  # not shown: plans and locks would carry it on
+        return "holds a user or password, which belongs into netrc, or into the settings of pip and uv"
     return "" if known and " " not in value else f"`{value}` is no https, http or file URL"
