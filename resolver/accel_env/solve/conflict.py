@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from accel_env.model import Ask, Because, Candidate, Conflict, CoreItem, Need, Relaxation, Subject
 from accel_env.solve.core import minimal_core
 from accel_env.solve.explain import because, failure_text, forward_compat, need_text, stack_answer, stand_ins
+from accel_env.solve.extras import exclusive
 from accel_env.solve.field import Field, Link
 from accel_env.solve.prune import ask_fits
 from accel_env.solve.relax import cost, relaxations
@@ -69,7 +70,7 @@ def told(field: Field, core: tuple[Item, ...]) -> list[Because]:
 def _told(field: Field, core: tuple[Item, ...]) -> tuple[list[Because], list[Because]]:
     """The reasons, and those that say less than what stands in: other stacks, source builds, what is unknown."""
     asks = [field.problem.asks[item.index] for item in core if item.kind == "ask"]
-    reasons = [reason for ask in asks for reason in _elsewhere(field, ask)]
+    reasons = list(exclusive(asks, field.matrix)) or [reason for ask in asks for reason in _elsewhere(field, ask)]
     answer = list(stack_answer(field))
     return (reasons, answer) if reasons or answer else _reasons(field, core)
 
@@ -110,7 +111,7 @@ def _apart(field: Field, asks: list[Ask]) -> Iterator[Because]:
     """That two ranges of one package have no release in common."""
     for index, first in enumerate(asks):
         for second in asks[index + 1 :]:
-            if first.name == second.name:
+            if first.name == second.name and first.specifier and second.specifier:
                 text = f"no release of {first.name} that is known here is both {first.specifier} and {second.specifier}"
                 yield because(field.matrix, "package", text, "")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from accel_env.model import Ask, Candidate, Conflict, Image, Pick, Solution, Subject, Warned
 from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
+from accel_env.solve.extras import idle_extras
 from accel_env.solve.field import Field
 from accel_env.solve.images import INDEX, REF, VENDOR, bridge_warnings, image_for
 from accel_env.solve.plan import index_text
@@ -133,6 +134,7 @@ def _warnings(
     field: Field, entries: list[Entry], stack: str, python: str, image: Image | None, lockable: bool
 ) -> Iterator[Warned]:
     yield from field.problem.remarks
+    yield from idle_extras((ask for ask, _ in field.asked), field.matrix)
     yield from _device_warnings(field, stack)
     yield from _driver_warnings(field, stack, entries)
     picked = {entry.candidate.name for entry in entries}

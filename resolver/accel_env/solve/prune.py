@@ -6,11 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from accel_env.model import Ask, Candidate, Need, Problem, Subject
+from accel_env.solve.extras import extras_fit
 from accel_env.solve.field import Field
 from accel_env.solve.free import unknown
 from accel_env.solve.ground import Ground
 from accel_env.solve.images import off_base, offered
-from accel_env.solve.problem import distinct, items_of, normalise, pythons_of
+from accel_env.solve.problem import distinct, items_of, pythons_of
 from accel_env.solve.slot import Entry, Slot, labelled
 from accel_env.solve.stacks import leads
 from accel_env.solve.verdict import ALWAYS, SOURCE_RANK, Failure, Verdict
@@ -190,19 +191,9 @@ def ask_fits(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
     """
     if candidate.name != ask.name and matrix.modules().get(ask.name) != ask.name:
         return False
-    if ask.extras and not _extras_fit(ask, candidate, matrix):
+    if ask.extras and not extras_fit(ask, candidate, matrix):
         return False
     return allows(ask.specifier, labelled(ask.specifier, candidate.version, candidate.build))
-
-
-def _extras_fit(ask: Ask, candidate: Candidate, matrix: Matrix) -> bool:
-    """Whether a build is one that the extras of an ask name; extras that name none say nothing."""
-    makers: set[str] = set()
-    for name in {ask.name, candidate.name}:
-        rows = [c for platform in matrix.platforms(name) for c in matrix.candidates(name, platform)]
-        made = any(c.extras for c in rows)
-        makers.update(word for c in rows for word in (*c.extras, c.build) if made)
-    return {normalise(extra) for extra in ask.extras} & makers <= {*candidate.extras, candidate.build}
 
 
 class _Pythons:
