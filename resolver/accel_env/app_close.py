@@ -52,14 +52,27 @@ def shown_plan(result: Solution | Conflict, matrix: Matrix, notes: tuple[str, ..
 
 def _foreseen(result: Solution | Conflict, matrix: Matrix) -> list[Json]:
     """A warning where a lock of the answer is known to be refused, with what can be done instead: as shown, never as kept."""
+    if isinstance(result, Conflict):
+        return []
+    built = _source_builds(result)
+    # `resolve` is quick: the rules of a closure are read where one of them may speak
+    if not built and not _may_lack_wheels(result, matrix):
+        return []
     from accel_env.lock.foreseen import RULE, foreseen
     from accel_env.lock.rules import load_rules
 
-    told = foreseen(result, _source_builds(result), load_rules(matrix)) if isinstance(result, Solution) else None
+    told = foreseen(result, built, load_rules(matrix))
     if told is None:
         return []
     source = matrix.fact(told.fact).source if told.fact else ""
     return [{"rule": RULE, "message": f"`lock` refuses this: {told.why}", "source": source, "instead": told.instead}]
+
+
+def _may_lack_wheels(solution: Solution, matrix: Matrix) -> bool:
+    """Whether a requirement of a pick begins like a package without wheels."""
+    rows = matrix.document("closure").get("source_only") or ()
+    names = tuple(str(name) for row in rows if isinstance(row, dict) for name in row.get("names") or ())
+    return any(line.startswith(names) for pick in solution.picks for line in pick.candidate.requires)
 
 
 def plan_bytes(plan: Json) -> bytes:
