@@ -199,7 +199,8 @@ def unsupported(scene: Scene, clue: Clue) -> Finding:
     fixes: list[Fix] = []
     reasons = [*base.because]
     if name in scene.matrix.package_names():
-        fixes += fitting_fixes(scene, name)
+        if scene.arch or not clue.facts.get("needs_arch"):  # else the device is only known to be older than what builds are for
+            fixes += fitting_fixes(scene, name)
         for absent in scene.matrix.package(name).absent:
             if absent.stack == scene.stack_name and (not absent.archs or scene.arch in absent.archs):
                 fixes.append(Fix("action", do=absent.text))

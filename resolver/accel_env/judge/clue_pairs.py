@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accel_env.judge.builds import cuda_of
@@ -114,7 +115,12 @@ def cuda_major(scene: Scene, clue: Clue) -> Finding:
     if not fixes and name in {row.name for row in scene.rows()}:
         fixes = [Fix("package", name, do="take the build for the CUDA major version of torch")]
     apart = any(fix.name and fix.name != "torch" for fix in clue.fixes) and not bound_to_torch(scene, name)
-    fixes += torch_fixes(scene, fits, limit=3) if major and scene.torch() is not None and not apart else []
+    if major and not apart and (scene.torch() is not None or not scene.environment.installed):
+        found = torch_fixes(scene, fits, limit=3)
+        if scene.torch() is None and found:  # the text alone: the package that asks for it is there, whatever torch is
+            own = [fix for fix in clue.fixes if fix.kind == "action"]
+            fixes, clue = [*own, *fixes], replace(clue, fixes=tuple(fix for fix in clue.fixes if fix.name != "torch"))
+        fixes += found
     return completed(scene, clue, fixes, more=need_reasons(scene, name))
 
 
@@ -137,7 +143,8 @@ def pair(scene: Scene, clue: Clue) -> Finding:
     if not bound_to_torch(scene, name) and any(fix.name for fix in clue.fixes):
         return completed(scene, clue, (), more=need_reasons(scene, name))
     with scene.as_index():
-        if name in scene.matrix.package_names():
+        # beside a torch that nobody named every release would fit
+        if name in scene.matrix.package_names() and (scene.torch_known() or scene.row(name) is not None):
             fixes += [*_wanted_by_torch(scene, name), *fitting_fixes(scene, name, soft=True)]
             fixes += keep_torch_of(scene, name, limit=2, soft=True) or keep_torch_beside(scene, name, 2)
         more = tuple(need_reasons(scene, name)) or tuple(_torch_reasons(scene, name))

@@ -152,7 +152,7 @@ def fix_text(fix: Mapping[str, Any]) -> str:
     if fix["kind"] == "env":
         pairs = [f"{key}={value}" for key, value in fix.get("set", {}).items()]
         said = " and ".join(filter(None, (f"set {' '.join(pairs)}" if pairs else "", _unset(fix))))
-        return said or str(fix.get("do", "")) or "change the environment"
+        return ": ".join(part for part in (said, str(fix.get("do", ""))) if part) or "change the environment"
     what = f"{name}{'' if not spec or spec[0] in '<>=!~' else ' '}{spec}" + (f" (build {build})" if build else "")
     texts = {
         "package": f"install {what}",
