@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel_env.errors import AccelEnvError, InputError
+from accel_env.errors import AccelEnvError, InputError, UsageError
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
@@ -37,8 +37,9 @@ def diff(words: DiffWords, progress: Callable[[str], None]) -> Json:
     from accel_env.matrix.compare import compare
 
     with tempfile.TemporaryDirectory(prefix="accel-env-") as scratch:
-        a = open_state(words.a, Path(scratch) / "a")
-        b = open_state(words.b or "used", Path(scratch) / "b")
+        a = open_state(words.a, Path(scratch) / "a", progress)
+        b = open_state(words.b or "used", Path(scratch) / "b", progress)
+        _check_asks(words.asks, a, b)
         data = compare(a, b) if a.digest != b.digest else {}
         plans = moves(a, b, words, progress) if words.plans and data else {}
     return {
@@ -51,7 +52,7 @@ def diff(words: DiffWords, progress: Callable[[str], None]) -> Json:
     }
 
 
-def open_state(spec: str, scratch: Path) -> Matrix:
+def open_state(spec: str, scratch: Path, progress: Callable[[str], None]) -> Matrix:
     """The matrix that a word means: one of WORDS, a folder, an overlay (over the one in use), an archive, or a git revision."""
     from accel_env.app import matrix_of
     from accel_env.matrix.load import open_matrix
@@ -66,7 +67,7 @@ def open_state(spec: str, scratch: Path) -> Matrix:
     if path.is_file():
         if path.suffix in (".yaml", ".yml"):
             return matrix_of((spec,))
-        return open_matrix(_unpacked(path, scratch))
+        return open_matrix(_unpacked(path, scratch, progress))
     return open_matrix(_revision(spec, scratch))
 
 
@@ -83,12 +84,15 @@ def _known(word: str) -> Path:
     return Path(folder) / rows[place][0]
 
 
-def _unpacked(path: Path, scratch: Path) -> Path:
-    """An archive, only to be looked at: its signature is not asked for."""
+def _unpacked(path: Path, scratch: Path, progress: Callable[[str], None]) -> Path:
+    """An archive, only to be looked at: what its signature is worth is said, and keeps nobody from looking."""
     from accel_env.update import fetch
     from accel_env.update.archive import read_archive
+    from accel_env.update.keys import signature_state
 
-    return _put(scratch, read_archive(fetch.read(str(path)), path.name))
+    content = fetch.read(str(path))
+    progress(f"{path.name}: only looked at; {signature_state(str(path), content)}")
+    return _put(scratch, read_archive(content, path.name))
 
 
 def _put(scratch: Path, files: Mapping[str, bytes]) -> Path:
@@ -159,6 +163,22 @@ def moves(a: Matrix, b: Matrix, words: DiffWords, progress: Callable[[str], None
     return {"profiles": len(profiles), "asks": list(asks), "compared": len(profiles) * len(asks), "moved": moved}
 
 
+def _check_asks(asks: tuple[str, ...], a: Matrix, b: Matrix) -> None:
+    """UsageError for asks that are none, or for a bundle or list that neither state has: no plan could move."""
+    from accel_env.asks import read_asks
+    from accel_env.system.real import RealSystem
+
+    for text in asks:
+        if text in b.document("cells").get("lists", {}):
+            continue
+        read, _ = read_asks(text.split(), (), RealSystem())
+        if strange := [ask.name for ask in read if ask.name[:1] == "@" and ask.name[1:] not in {*a.bundles(), *b.bundles()}]:
+            raise UsageError(
+                "unknown-bundle", f"neither state has the bundle {', '.join(strange)}",
+                hint="`accel-env matrix show bundles` lists them",
+            )  # fmt: skip
+
+
 def _plan(asks: tuple[str, ...], profile: str, matrix: Matrix) -> dict[str, str]:
     """What a machine gets, name -> text; a refusal or a word that a state does not know is one row."""
     from accel_env.app import Request, problem_of
@@ -173,7 +193,7 @@ def _plan(asks: tuple[str, ...], profile: str, matrix: Matrix) -> dict[str, str]
     if not isinstance(found, Solution):
         return {"refused": "; ".join(dict.fromkeys(item.text for item in found.core))}
     picks = {pick.candidate.name: pick.candidate.label.partition(" ")[2] for pick in found.picks}
-    image = {"image": f"{found.image.ref}@{found.image.digest[:19]}"} if found.image else {}
+    image = {"image": "@".join(filter(None, (found.image.ref, found.image.digest[:19])))} if found.image else {}
     return {**picks, "python": found.python, "stack": found.stack, **image}
 
 

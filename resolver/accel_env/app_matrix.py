@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel_env.errors import InputError
 
-if TYPE_CHECKING:
-    from accel_env.update.minisign import PublicKey
-
 Json = dict[str, Any]
-KEYS = "keys.yaml"
 
 
 def update(place: str, keys: tuple[str, ...], force: bool, progress: Callable[[str], None]) -> Json:
@@ -20,6 +16,7 @@ def update(place: str, keys: tuple[str, ...], force: bool, progress: Callable[[s
     from accel_env.matrix import store
     from accel_env.update import fetch, minisign
     from accel_env.update.archive import read_archive
+    from accel_env.update.keys import trusted_keys
     from accel_env.update.place import install
 
     packaged = store.packaged()
@@ -49,6 +46,7 @@ def back() -> Json:
 def status(keys: tuple[str, ...]) -> Json:
     """Which matrix is used, which others there are, and whose archives are taken."""
     from accel_env.matrix import installed, store
+    from accel_env.update.keys import trusted_keys
 
     packaged = store.packaged()
     folder = installed.data_folder()
@@ -70,25 +68,3 @@ def status(keys: tuple[str, ...]) -> Json:
         ],
         "keys": [{"id": key.id, "name": key.name} for key in trusted_keys(packaged, keys)],
     }
-
-
-def trusted_keys(packaged: str, files: tuple[str, ...]) -> tuple[PublicKey, ...]:
-    """The keys that came with the code and those in the files. Keys inside an archive do not count: it would vouch for itself."""
-    from dataclasses import replace
-
-    from accel_env.matrix import store
-    from accel_env.matrix.read import Faults
-    from accel_env.system.files import read_file
-    from accel_env.update.minisign import parse_key
-
-    found: list[PublicKey] = []
-    path = os.path.join(packaged, KEYS)
-    if os.path.isfile(path):
-        faults = Faults()
-        plain = store.parse_yaml(store.read_bytes(path), KEYS, faults)
-        rows = plain.get("keys", [])
-        if faults.items or not isinstance(rows, list):
-            raise InputError("matrix-invalid", f"{KEYS} cannot be read", context=tuple(map(str, faults.items)), hint="correct it")
-        for row in rows:
-            found.append(replace(parse_key(str(row.get("key")), f"{KEYS}, {row.get('name')}"), name=str(row.get("name"))))
-    return (*found, *(parse_key(read_file(file), file) for file in files))

@@ -130,7 +130,12 @@ def test_archives_and_installed_states(
     archive = tmp_path / "m.tar.gz"
     archive.write_bytes(write_archive(files))
     edit("indexes.yaml", "https://wheels.invalid/whl", "https://wheels.invalid/other")
-    assert "indexes" in run(capsys, str(archive), "--no-plans")[1]
+    assert main(["matrix", "diff", str(archive), "--no-plans"]) == 0
+    said = capsys.readouterr()
+    assert "indexes" in said.out and "only looked at; not signed" in said.err
+    archive.with_name("m.tar.gz.minisig").write_text("nonsense")
+    assert main(["matrix", "diff", str(archive), "--no-plans"]) == 0
+    assert "is no signature of minisign" in capsys.readouterr().err
     monkeypatch.setenv("ACCEL_ENV_DATA", str(tmp_path / "data"))
     place = Path(installed.data_folder())
     shutil.copytree(pair[0], place / "2027.1.1-0")
@@ -163,6 +168,12 @@ def test_a_revision_is_a_state(
     assert "is no state of the matrix" in capsys.readouterr().err
     asked.clear()
     assert main(["matrix", "diff", "--", "--output=/tmp/x"]) == 3 and not asked
+
+
+@pytest.mark.parametrize(("ask", "said"), [("@nope", "neither state has the bundle @nope"), ("torch<", "'torch<'")])
+def test_an_ask_that_is_none(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str], ask: str, said: str) -> None:
+    assert main(["matrix", "diff", str(pair[0]), "--ask", ask]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_usage(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str], edit: Edit) -> None:
