@@ -78,7 +78,7 @@ def test_same_input_same_bytes_and_nothing_breaks_out(pair: tuple[Solution, Lock
     files = render(found, lock, {"requirements.lock": b"x"}, plan, chosen)
     assert files == render(found, lock, {"requirements.lock": b"x"}, plan, chosen)
     assert files["plan.json"] == plan
-    known = ("#", "ARG ", "FROM ", "COPY ", "RUN ", "ENV ", "WORKDIR ", "USER ", "CMD ", "LABEL ")
+    known = ("#", "ARG ", "FROM ", "COPY ", "RUN ", "ENV ", "WORKDIR ", "USER ", "ENTRYPOINT []", "CMD ", "LABEL ")
     logical = re.sub(r"\\\n", " ", files["Dockerfile"].decode()).split("\n")
     assert all(line == "" or line.startswith(known) for line in logical)
     assert sum(line.startswith("FROM ") for line in logical) == 2
