@@ -39,8 +39,8 @@ def idle_extras(asks: Iterable[Ask], matrix: Matrix) -> Iterator[Warned]:
             there = sorted({word for c in _rows(matrix, ask.name) for word in c.extras})
             near = difflib.get_close_matches(normalise(extra), there, 1, 0.75)
             like = f" (did you mean {ask.name}[{near[0]}]?)" if near else ""
-            yield Warned("extra-without-build", f"{ask.name}[{extra}]: no known build comes with the extra {extra}{like}, so that "
-                         f"it decides nothing here; those that choose a build are {', '.join(there)}")
+            yield Warned("extra-without-build", f"{ask.name}[{extra}]: no known build comes with the extra {extra}{like}, so "
+                         f"that it decides nothing here; those that choose a build are {', '.join(there)}")
 
 
 def exclusive(asks: Iterable[Ask], matrix: Matrix) -> Iterator[Because]:
