@@ -53,16 +53,20 @@ class Drawn:
 def main() -> int:
     """Draw, ask, report."""
     words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    words.add_argument("--count", type=int, default=200)
+    words.add_argument("--count", type=_above_zero, default=200)
     words.add_argument("--seed", type=int, default=0)
-    words.add_argument("--jobs", type=int, default=4)
+    words.add_argument("--jobs", type=_above_zero, default=4)
     words.add_argument("--bundle", action="append", default=[])
     words.add_argument("--json", type=Path)
     given = words.parse_args()
+    if given.json and not given.json.parent.is_dir():
+        words.error(f"--json: there is no folder {given.json.parent}")
 
     from accel_env.app import matrix_of
 
     matrix = matrix_of()
+    if strange := sorted(set(given.bundle) - set(matrix.bundles())):
+        words.error(f"--bundle: the matrix has no bundle {', '.join(strange)}")
     plans = list(itertools.islice(draw(matrix, random.Random(given.seed), given.bundle), given.count))
     print(f"{len(plans)} plans of matrix {matrix.version}, seed {given.seed}", file=sys.stderr)
     refused: list[dict[str, str]] = []
@@ -83,6 +87,12 @@ def main() -> int:
         report = {"plans": len(plans), "seed": given.seed, "refused": refused, "built": built}
         given.json.write_text(json.dumps(report, indent=1) + "\n")
     return 1 if refused else 2 if len(plans) < given.count else 0
+
+
+def _above_zero(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above zero")
+    return int(text)
 
 
 def draw(matrix: Matrix, chance: random.Random, only: list[str]) -> Iterator[Drawn]:

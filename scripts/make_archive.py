@@ -15,7 +15,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel_env.errors import AccelEnvError, InputError
+from accel_env.errors import AccelEnvError, InputError, UsageError
+from accel_env.matrix import store
+from accel_env.system.files import read_file
 from accel_env.update.archive import FOLDERS, write_archive
 from accel_env.update.place import check
 
@@ -49,13 +51,16 @@ def main(words: list[str] | None = None) -> int:
     except AccelEnvError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as problem:
+        print(f"error: cannot-write\n  {problem.filename}: {problem.strerror}", file=sys.stderr)
+        return UsageError.exit_code
     return 0
 
 
 def archive(matrix: Path, key: Path, output: Path) -> Path:
     """Writes the archive and its signature; gives the path of the archive."""
-    secret = read_key(key.read_text(), os.environ.get(PASSWORD, ""))
-    files = collect(matrix)
+    secret = read_key(read_file(key), os.environ.get(PASSWORD, ""))
+    files = collect(Path(store.locate(str(matrix))))
     version, digest = check(str(matrix), str(matrix))
     content = write_archive(files)
     target = output / f"accel-env-matrix-{version}.tar.gz"

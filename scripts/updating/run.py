@@ -140,7 +140,7 @@ def _job(given: argparse.Namespace) -> Job:
         raise InputError("no-source", f"--source {given.source} is neither a URL nor a folder", hint="name a copy of the sites")
     if given.today and not re.fullmatch(r"\d{4}-\d\d-\d\d", given.today):
         raise InputError("no-day", f"--today {given.today} is no day", hint="write YYYY-MM-DD")
-    model = read_model(str(given.matrix))
+    model = read_model(store.locate(str(given.matrix)))
     packages = frozenset(given.package)
     if strange := sorted(packages - set(model.names())):
         raise InputError(

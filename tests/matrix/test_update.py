@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from scripts.make_archive import SecretKey, archive, collect, new_key, read_key, sign
+from scripts.make_archive import main as make_archive
 
 from accel_env import app_matrix
 from accel_env.__main__ import main
@@ -318,6 +319,14 @@ def test_aliases_do_not_multiply(desk: Desk) -> None:
     with pytest.raises(InputError, match="fault") as caught:
         desk.update(desk.make("2027.1.1", indexes=lambda text: f"{text}a0: &a0 [x]\n{rows}"))
     assert any("no file of the matrix has aliases" in line for line in caught.value.context) and not state(desk)
+
+
+def test_the_script_that_signs_says_what_is_wrong(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere, key = str(desk.folder / "nowhere"), str(desk.folder / "k")
+    assert make_archive(["--key", nowhere]) == 3
+    assert make_archive(["--key", key, "--matrix", str(desk.folder)]) == 3
+    assert make_archive(["--key", key, "--matrix", str(desk.root), "-o", key]) == 2
+    assert capsys.readouterr().err.count("error: ") == 3
 
 
 def test_without_a_key_nothing_is_taken(desk: Desk) -> None:

@@ -393,6 +393,8 @@ def test_a_draft_that_breaks_the_matrix_is_refused(site: Site, capsys: pytest.Ca
 def test_usage(site: Site) -> None:
     assert site.run("pypi", source=str(site.matrix / "nowhere")) == 3
     assert site.run("pypi", "--today", "soon") == 3
+    (site.matrix / "matrix.yaml").unlink()
+    assert site.run("pypi") == 3
 
 
 def test_modules_are_small() -> None:
