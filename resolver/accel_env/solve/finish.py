@@ -10,7 +10,7 @@ from accel_env.solve.conflict import conflict, nameless
 from accel_env.solve.explain import driver_text, failure_text, pick_reasons
 from accel_env.solve.extras import idle_extras
 from accel_env.solve.field import Field
-from accel_env.solve.images import INDEX, REF, VENDOR, bridge_warnings, image_for
+from accel_env.solve.images import INDEX, REF, VENDOR, bridge_warnings, idle_base, image_for, other_digest
 from accel_env.solve.plan import index_text
 from accel_env.solve.prune import prune
 from accel_env.solve.search import Found, search
@@ -134,6 +134,8 @@ def _warnings(
     field: Field, entries: list[Entry], stack: str, python: str, image: Image | None, lockable: bool
 ) -> Iterator[Warned]:
     yield from field.problem.remarks
+    yield from idle_base(field.problem, (entry.candidate for entry in entries))
+    yield from other_digest(field.matrix, field.problem, image)
     yield from idle_extras((ask for ask, _ in field.asked), field.matrix)
     yield from _device_warnings(field, stack)
     yield from _driver_warnings(field, stack, entries)
@@ -227,9 +229,11 @@ def _from_ptx(entries: list[Entry]) -> str:
 
 
 def _note(entry: Entry, picked: Collection[str]) -> str:
-    """A candidate's note; nothing where all is picked that it names as the way to do without what it asks for."""
+    """A candidate's note; nothing where all parts of it, released with it in the same version, are picked that the note names."""
     candidate = entry.candidate
-    named = {n.name for n in candidate.needs if n.subject is Subject.PACKAGE and n.when == "present" and n.name in candidate.note}
+    same = f"=={candidate.version}"
+    parts = [n.name for n in candidate.needs if n.subject is Subject.PACKAGE and n.when == "present" and n.allows == same]
+    named = {name for name in parts if name in candidate.note}
     here, lacking = sorted(named & set(picked)), sorted(named - set(picked))
     if here and not lacking:
         return ""
