@@ -233,7 +233,9 @@ def files(
     from accel_env.app_image import ImageWords, image_options
 
     lock, plan, _ = app.closed(cell.request(overlays), matrix, progress, hashed_only=True)
-    options = image_options(ImageWords(compiler=cell.compiler), lock.solution, matrix, lock)
+    # what a vendor's image compiles with is its own; nothing of the base's distribution is known to fit it
+    own = not any(pick.candidate.module == "torch" and pick.candidate.index == "image" for pick in lock.solution.picks)
+    options = image_options(ImageWords(compiler=cell.compiler and own), lock.solution, matrix, lock)
     try:
         digest = str(json.loads(before[PLAN])["matrix"]["digest"])
         uv = before[REQUIREMENTS].decode().partition("closed by uv ")[2].split()[0]
