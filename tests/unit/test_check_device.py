@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,36 @@ def test_a_companion_of_another_release_gets_that_of_the_pinned_torch(tmp_path: 
     found = errors(tmp_path, knowledge, T4, "torch==2.4.0", "torchvision==0.18.1")
     assert [f.rule for f in found] == ["package-pair-mismatch"]
     assert (found[0].fixes[0].name, found[0].fixes[0].spec) == ("torchvision", "==0.19.0")
+
+
+def found_in(folder: Path, knowledge: Knowledge, host: Host, *lines: str) -> list[Finding]:
+    file = folder / "requirements.txt"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return list(judge_files([load(str(file), host.arch)], host, knowledge))
+
+
+def test_an_index_that_surely_lacks_the_pin_is_an_error(tmp_path: Path, knowledge: Knowledge) -> None:
+    index = "--index-url https://download.pytorch.org/whl/"
+    assert [f.rule for f in errors(tmp_path, knowledge, T4, f"{index}cu121", "torch==2.6.0")] == ["pinned-version-unavailable"]
+    assert not errors(tmp_path, knowledge, T4, f"{index}cu124", "torch==2.6.0")
+    # nobody listed what lies there
+    assert not errors(tmp_path, knowledge, T4, f"{index}cu155", "torch==2.6.0")
+
+
+def test_an_index_is_not_offered_for_a_build_that_nobody_published(tmp_path: Path, knowledge: Knowledge) -> None:
+    found = [f for f in found_in(tmp_path, knowledge, T4, "torch==2.15.0+cu126") if f.rule == "wrong-index"]
+    assert "nobody has published" in found[0].message and "cu126" not in {fix.name for fix in found[0].fixes}
+    found = [f for f in found_in(tmp_path, knowledge, T4, "torch==2.8.0+cu126") if f.rule == "wrong-index"]
+    assert [fix.name for fix in found[0].fixes] == ["cu126"]
+
+
+def test_a_package_for_newer_pythons_asks_for_the_first_of_them(tmp_path: Path, knowledge: Knowledge) -> None:
+    host = replace(T4, python="3.9")
+    found = [f for f in errors(tmp_path, knowledge, host, "torch==2.10.0") if f.rule == "python-no-wheel"]
+    assert [fix.spec for fix in found[0].fixes if fix.kind == "python"] == [">=3.10"]
+
+
+def test_an_index_behind_a_requirement_counts_for_nothing(tmp_path: Path, knowledge: Knowledge) -> None:
+    found = found_in(tmp_path, knowledge, T4, "numpy", "torch==2.6.0 --index-url https://download.pytorch.org/whl/cu121")
+    assert [(f.rule, f.where.rpartition(":")[2]) for f in found if f.component == "pip"] == [("wrong-index", "2")]
+    assert "torch" in {f.component for f in found}  # the requirement itself is judged

@@ -249,4 +249,5 @@ def python_fixes(scene: Scene, candidates: Iterable[Candidate]) -> Iterator[Fix]
         major, minor = newest.split(".")
         yield Fix("python", "python", spec=f"<{major}.{int(minor) + 1}", do=f"Python {newest}")
     elif newest:
-        yield Fix("python", "python", spec=f"=={newest}.*")
+        oldest = min(known, key=lambda p: tuple(map(int, p.split("."))))
+        yield Fix("python", "python", spec=f">={oldest}", do=f"Python {oldest}" + (f" to {newest}" if newest != oldest else ""))

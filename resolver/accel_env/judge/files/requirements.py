@@ -12,9 +12,12 @@ from accel_env.judge.files.errors import broken
 from accel_env.judge.files.values import UNKNOWN, Install, Wanted
 
 DEPTH = 8
+IGNORED = "ignored"  # the key of the first option that stands where no installer reads it
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _HASH = re.compile(r"\s--hash[= ]\S+")
 _OPTION = re.compile(r"\s--(?:global-option|config-settings?|install-option|build-option)[= ]\S+")
+# Options of the whole file: behind a requirement nothing reads them.
+_IGNORED = re.compile(r"\s(?:--(?:extra-)?index-url|--find-links|-i|-f)[= ]\s*\S+")
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")
 
 # The text of a file by its name, None where there is none.
@@ -66,6 +69,8 @@ def _read(text: str, file: str, opener: Opener, listed: Listed, depth: int) -> N
         if line.startswith("-"):
             add_option(line, number, file, opener, listed, depth)
             continue
+        if _IGNORED.search(line):
+            listed.options.setdefault(IGNORED, f"{file}:{number}")
         found = one(line, f"{file}:{number}", file, number)
         if found is not None:
             listed.wanted.append(found)
@@ -73,7 +78,7 @@ def _read(text: str, file: str, opener: Opener, listed: Listed, depth: int) -> N
 
 def one(line: str, where: str, file: str, number: int) -> Wanted | None:
     """The requirement of one line, hashes included. InputError where it is none."""
-    plain = _OPTION.sub("", _HASH.sub("", line))
+    plain = _IGNORED.sub("", _OPTION.sub("", _HASH.sub("", line)))
     try:
         found = requirement.parse(_VARIABLE.sub(UNKNOWN, plain), where)
     except ValueError as error:

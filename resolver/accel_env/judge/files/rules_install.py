@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from accel_env.judge.files.pick import exact
-from accel_env.judge.files.pool import PYPI, Places, home_of, places, pool, requires_of
+from accel_env.judge.files.pool import PYPI, Places, doubtful, home_of, places, pool, requires_of
+from accel_env.judge.files.requirements import IGNORED
 from accel_env.judge.files.values import UNKNOWN, Install, Wanted
 from accel_env.judge.types import Finding, Fix
 from accel_env.model import Subject
@@ -30,6 +31,7 @@ def install_findings(scope: Scope) -> Iterator[Finding]:
             yield from _nightly(scope, step)
             yield from _backend(scope, step)
     yield from _hashes(scope)
+    yield from _ignored(scope)
     for missing in scope.state.missing:
         yield from _missing(scope, missing)
 
@@ -104,6 +106,16 @@ def _swallowed(scope: Scope, install: Install) -> Iterator[Finding]:
             fixes = (Fix("action", do="put the requirement in quotes"),)
             text = f"an unquoted > in this command is a redirection into {word}: the bound never reaches {install.tool}"
             yield scope.finding("version-string-misparsed", install.tool, "warning", text, install.where, reasons, fixes)
+
+
+def _ignored(scope: Scope) -> Iterator[Finding]:
+    """An index behind a requirement, which counts for nothing there."""
+    where = scope.scene.options.get(IGNORED, "")
+    if where:
+        text = "an index or a place for wheels stands behind a requirement: pip reads these options on lines of their own alone"
+        reasons = (scope.because("index", text, scope.tables.note("line-option")),)
+        fixes = (Fix("action", do="put the option on a line of its own, above the requirements; it then counts for all of them"),)
+        yield scope.finding("wrong-index", "pip", "warning", text, where, reasons, fixes)
 
 
 def _nightly(scope: Scope, install: Install) -> Iterator[Finding]:
@@ -192,6 +204,12 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
         command = f"pip install {one.text} --index-url {url}" if url else ""
         fixes = (Fix("index", label, do=f"name the index of {label}", command=command),)
         text = f"{one.text}: PyPI has no version with a label, and no other index is named" + ("" if sure else " here")
+        rows = [c for c in scope.matrix.candidates(one.name, scope.host.platform) if c.build == label]
+        mine = [c for c in rows if allows(one.spec.partition("+")[0], c.version)]
+        if rows and mine and all(doubtful(c) for c in mine):
+            text += f"; whether that release is built for {label} at all, nobody has published"
+            reasons = (*reasons, scope.because("index", text, mine[0].fact))
+            fixes = _published(scope, one)
         yield scope.finding("wrong-index", one.name, "error" if sure else "warning", text, one.where, reasons, fixes)
         return
     named = [key for key in missing.places.keys if ":" in key]
@@ -204,7 +222,29 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
         for key in _usable(scope, one, missing.elsewhere)[:3]
     )
     text = f"{one.text}: {', '.join(scope.index_url(k) or k for k in named)} has no such build"
-    yield scope.finding("pinned-version-unavailable", one.name, "warning", text, one.where, reasons, others)
+    severity = "error" if _certain(scope, missing, named) else "warning"
+    yield scope.finding("pinned-version-unavailable", one.name, severity, text, one.where, reasons, others)
+
+
+def _certain(scope: Scope, missing: Missing, named: Sequence[str]) -> bool:
+    """Whether the indexes surely lack the pin: other releases of theirs are listed, and no build whose existence is open."""
+    one, install = missing.wanted, missing.install
+    rows = scope.matrix.candidates(one.name, scope.host.platform)
+    listed = all(any(c.index == key and not doubtful(c) for c in rows) for key in named)
+    version = one.spec.lstrip("= ").partition("+")[0]
+    open_ones = [c for c in rows if c.index in named and doubtful(c) and allows(f"=={version}", c.version)]
+    bound = one.locked or one.index  # by a project's own table, whose extras may exclude each other
+    return listed and not open_ones and not (install.maybe or install.skipped or missing.places.unknown or bound)
+
+
+def _published(scope: Scope, one: Wanted) -> tuple[Fix, ...]:
+    """The builds of the pinned release that surely exist and that this host runs."""
+    public = one.spec.partition("+")[0]
+    keys = list(dict.fromkeys(c.index for c in scope.matrix.candidates(one.name, scope.host.platform)))
+    return tuple(
+        Fix("index", key.partition(":")[2] or key, do=f"{one.name}{public} from {scope.index_url(key) or 'PyPI'}")
+        for key in _usable(scope, one, keys)[:3]
+    )
 
 
 def _usable(scope: Scope, one: Wanted, keys: Sequence[str]) -> list[str]:
@@ -214,7 +254,7 @@ def _usable(scope: Scope, one: Wanted, keys: Sequence[str]) -> list[str]:
 
     scene = Judged(environment_of(scope), (), scope.matrix, scope.know.book)
     rows = [c for c in scope.matrix.candidates(one.name, scope.host.platform) if allows(one.spec.partition("+")[0], c.version)]
-    fine = [c for c in rows if c.index in keys and c.index != "image" and not scene.failures(c)]
+    fine = [c for c in rows if c.index in keys and c.index != "image" and not doubtful(c) and not scene.failures(c)]
     served = [c for c in fine if not scope.named or not scene.stack_name or split_stack(c.stack)[0] == scene.stack_name]
     return list(dict.fromkeys(c.index for c in served or fine))
 
