@@ -88,13 +88,14 @@ def host_of(request: Request, matrix: Matrix, described: Host | None = None) -> 
 
 def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ...]]:
     """The problem behind a request, and notes about requirement lines that were left out."""
-    from accel_env.app_image import vendor_base
+    from accel_env.app_image import check_base, vendor_base
     from accel_env.asks import read_asks
     from accel_env.solve.problem import inside_container, state
     from accel_env.system.real import RealSystem
 
     asks, notes = read_asks(request.asks, request.requirement_files, RealSystem())
     host = host_of(request, matrix)
+    base = vendor_base(request.base, matrix, request.own_base) if request.base else ""
     policy = Policy(
         prefer=request.prefer or "default",
         # containers run Linux: elsewhere the plan is for the machine itself unless a container is asked for
@@ -102,9 +103,10 @@ def problem_of(request: Request, matrix: Matrix) -> tuple[Problem, tuple[str, ..
         stack=request.stack,
         python=request.python,
         source_builds=request.source_builds,
-        base=vendor_base(request.base, matrix, request.own_base) if request.base else "",
+        base=base, base_digest=request.base.partition("@")[2] if base else "",
     )
     host = inside_container(host) if policy.target == "container" else host
+    check_base(policy, host, matrix)
     if not any(ask.name.startswith("@") for ask in asks):
         return state(host, asks, policy, matrix), notes
     from accel_env.solve.bundles import settled

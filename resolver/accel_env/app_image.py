@@ -11,7 +11,7 @@ from accel_env.model import Image
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
-    from accel_env.model import Lock, Solution
+    from accel_env.model import Host, Lock, Policy, Solution
     from accel_env.render.book import RecipeBook
     from accel_env.render.compose import RenderOptions
     from accel_env.render.source import Devel
@@ -95,7 +95,11 @@ def vendor_base(text: str, matrix: Matrix, own: bool = False) -> str:
     """
     import difflib
 
-    ref = text.partition("@")[0]
+    ref, at, _ = text.partition("@")
+    if at:
+        base_of(text)  # a digest that is none is refused wherever it is written
+        if ref == VENDOR:
+            raise UsageError("bad-base", f"--base {text}: a digest is one image's", hint="--base NAME:TAG@sha256:DIGEST")
     known = [image.ref for image in matrix.images() if image.torch]
     if ref == VENDOR or ref in known:
         return ref
@@ -104,6 +108,27 @@ def vendor_base(text: str, matrix: Matrix, own: bool = False) -> str:
     near = difflib.get_close_matches(ref, known, 3) or known[:3]
     raise UsageError("unknown-base", f"--base {text}: no image of the matrix whose torch is known",
                      hint=f"`--base {VENDOR}` for any of the vendor's; near it: {', '.join(near)}")
+
+
+def check_base(policy: Policy, host: Host, matrix: Matrix) -> None:
+    """UsageError for a base that no plan for this machine can stand on: in a virtual environment, or on another stack."""
+    from accel_env.solve.images import image_pythons
+    from accel_env.solve.problem import choose_devices
+    from accel_env.solve.stacks import active_stack
+    from accel_env.solve.versions import split_stack
+
+    if not policy.base:
+        return
+    if policy.target == "venv":
+        raise UsageError("base-in-venv", f"--base {policy.base} names an image, and a plan for --target venv stands on none",
+                         hint="leave --base out, or ask for --target container")
+    stack = active_stack(matrix, choose_devices(host, policy, matrix)[0], policy)
+    if image_pythons(matrix, stack, policy):
+        return
+    of = sorted({split_stack(i.stack)[0] for i in matrix.images() if i.torch and policy.base in (VENDOR, i.ref)})
+    what = "any image that brings torch" if policy.base == VENDOR else "it"
+    raise UsageError("base-of-another-stack", f"--base {policy.base}: {what} is for {' or '.join(of)}; this plan is for {stack}",
+                     hint="leave --base out, or name a machine that the image is for (--device, --host)")
 
 
 def base_of(text: str) -> Image:

@@ -169,6 +169,7 @@ class Policy:
     """How to choose. `stack`: `name` or `name-version`; `python`: `X.Y` or `X.Yt`; both empty for free choice.
 
     `base`: what torch comes in: `vendor` for any image of the vendor's, the reference of one; empty: wheels, where there are any.
+    `base_digest`: the digest that was named with it.
     """
 
     prefer: str = "default"
@@ -177,6 +178,7 @@ class Policy:
     python: str = ""
     source_builds: bool = False
     base: str = ""
+    base_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,3 +119,30 @@ def test_a_note_knows_what_is_picked_beside_it() -> None:
     assert "flashinfer-cubin is picked, flashinfer-jit-cache is not" in warnings(ask("vllm==0.19.1", **words), "note")
     assert "nvcc" not in warnings(ask("vllm", "flashinfer-cubin", "flashinfer-jit-cache", **words), "note")
     assert "nvcc" in warnings(ask("flashinfer-python", **words), "note")
+
+
+NGC = "nvcr.io/nvidia/pytorch:26.07-py3"
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [({"base": "vendor", "device": "cpu"}, "base-of-another-stack"), ({"base": NGC, "device": "MI300X"}, "base-of-another-stack"),
+     ({"base": NGC, "device": "H100", "target": "venv"}, "base-in-venv"),
+     ({"base": f"{NGC}@sha256:zz", "device": "H100"}, "bad-base"),
+     ({"base": "vendor@sha256:" + "a" * 64, "device": "H100"}, "bad-base")],
+)  # fmt: skip
+def test_a_base_that_no_plan_can_stand_on_is_refused(words: Any, reference: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ask("torch", **words)
+    assert caught.value.reference == reference
+
+
+def test_a_base_says_what_it_decides() -> None:
+    digest = "sha256:" + "a" * 64
+    plan = ask("torch", device="H100", driver="590", base=f"{NGC}@{digest}")
+    rules = [row["rule"] for row in plan["warnings"]]
+    assert plan["image"] == {"ref": NGC, "digest": digest} and "base-digest" in rules and "image-unpinned" not in rules
+    idle = ask("numpy", device="H100", base="vendor")["warnings"]
+    assert [row["message"].split(":")[0] for row in idle if row["rule"] == "option-without-effect"] == [
+        "--base vendor decides no package here"
+    ]

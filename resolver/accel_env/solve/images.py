@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from accel_env.model import Candidate, Device, Host, Image, Need, Policy, Subject, Warned
+from accel_env.model import Candidate, Device, Host, Image, Need, Policy, Problem, Subject, Warned
 from accel_env.solve.stacks import comes_in_images
 from accel_env.solve.verdict import ALWAYS, Failure
 from accel_env.solve.versions import split_stack
@@ -55,7 +56,27 @@ def image_for(images: tuple[Image, ...], torch: Candidate, python: str, policy: 
     """The image that a picked torch comes in: the one that it names, else one of its stack and release, of its Python first."""
     fitting = [i for i in images if (i.ref == torch.tag if torch.tag else i.stack == torch.stack and i.torch == torch.version)]
     fitting = [i for i in fitting if i.ref == policy.base] or fitting
-    return next(iter([i for i in fitting if i.python == python] or fitting), None)
+    found = next(iter([i for i in fitting if i.python == python] or fitting), None)
+    # the digest that a user named counts for more than the one that is known of the tag
+    return replace(found, digest=policy.base_digest, digests={}) if found and policy.base_digest else found
+
+
+def idle_base(problem: Problem, picks: Iterable[Candidate]) -> Iterator[Warned]:
+    """That `--base` decides nothing, since no package of the plan comes in an image."""
+    base = problem.policy.base
+    if base and not any(pick.index == INDEX for pick in picks):
+        yield Warned("option-without-effect", f"--base {base} decides no package here: it says which image torch comes in, and "
+                     "this plan has no torch")
+
+
+def other_digest(matrix: Matrix, problem: Problem, image: Image | None) -> Iterator[Warned]:
+    """That the digest named with `--base` is not the one known of the tag: what the image holds is said of the latter."""
+    rows = [i for i in matrix.images() if image and i.ref == image.ref]
+    known = [digest for i in rows for digest in (i.digest, *i.digests.values()) if digest]
+    named = problem.policy.base_digest
+    if image and image.torch and named and known and named not in known:
+        yield Warned("base-digest", f"{image.ref} is known as {known[0]}, not as the digest that was named: what this plan "
+                     "says of the image is said of the former", image.fact)
 
 
 def base_levels(matrix: Matrix, host: Host, policy: Policy, stack: str) -> tuple[str, str]:
