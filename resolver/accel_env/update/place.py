@@ -35,17 +35,15 @@ def install(files: Mapping[str, bytes], *, force: bool, packaged: str, what: str
             version, digest = check(fresh, what)
             name = f"{version}-{digest.rpartition(':')[2][:16]}"
             before = installed.history(folder)
-            if _is_used(folder, name, before, packaged):
-                if installed.is_whole(os.path.join(folder, name)):
-                    return ""
-                force = force or before[0][1]  # it is put back as it was
-            else:
-                _refuse_older(version, name, before, folder, packaged, force, what)
+            used = _is_used(folder, name, before, packaged)  # and damaged: it is put back as it was
+            if used and installed.is_whole(os.path.join(folder, name)):
+                return ""
+            _refuse_older(version, name, before, folder, packaged, force or used, what)
             target = os.path.join(folder, name)
             if os.path.isdir(target):
                 shutil.rmtree(target)
             os.rename(fresh, target)
-        kept = [(name, force), *(row for row in before if row[0] != name)][:_KEPT]
+        kept = [(name, force or (used and before[0][1])), *(row for row in before if row[0] != name)][:_KEPT]
         _name(folder, kept)
         _sweep(folder, {row[0] for row in kept})
     except OSError as problem:
