@@ -199,16 +199,16 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
     sure = scope.scene.kind == "image" and not install.maybe and not install.skipped
     label = one.spec.partition("+")[2]
     if label and missing.places.keys == (PYPI,):
-        reasons = (scope.because("index", f"{one.text} is not on PyPI", scope.tables.note("label")),)
+        reasons = [scope.because("index", f"{one.text} is not on PyPI", scope.tables.note("label"))]
         url = scope.index_url(home_of(one.name, label, scope.matrix, scope.host.platform))
         command = f"pip install {one.text} --index-url {url}" if url else ""
-        fixes = (Fix("index", label, do=f"name the index of {label}", command=command),)
+        fixes = [Fix("index", label, do=f"name the index of {label}", command=command)]
         text = f"{one.text}: PyPI has no version with a label, and no other index is named" + ("" if sure else " here")
         rows = [c for c in scope.matrix.candidates(one.name, scope.host.platform) if c.build == label]
         mine = [c for c in rows if allows(one.spec.partition("+")[0], c.version)]
         if rows and mine and all(doubtful(c) for c in mine):
             text += f"; whether that release is built for {label} at all, nobody has published"
-            reasons = (*reasons, scope.because("index", text, mine[0].fact))
+            reasons.append(scope.because("index", text, mine[0].fact))
             fixes = _published(scope, one)
         yield scope.finding("wrong-index", one.name, "error" if sure else "warning", text, one.where, reasons, fixes)
         return
@@ -216,7 +216,7 @@ def _missing(scope: Scope, missing: Missing) -> Iterator[Finding]:
     if not named or not missing.elsewhere or not exact(one.spec) or PYPI in missing.places.keys:
         return
     fact = next((c.fact for c in scope.matrix.candidates(one.name, scope.host.platform) if c.index in missing.elsewhere), "")
-    reasons = (scope.because("index", f"{one.name} {one.spec.lstrip('=')} is at {', '.join(missing.elsewhere[:6])}", fact),)
+    reasons = [scope.because("index", f"{one.name} {one.spec.lstrip('=')} is at {', '.join(missing.elsewhere[:6])}", fact)]
     others = tuple(
         Fix("index", key.partition(":")[2] or key, do=f"take it from {scope.index_url(key) or 'PyPI'}")
         for key in _usable(scope, one, missing.elsewhere)[:3]
@@ -237,14 +237,14 @@ def _certain(scope: Scope, missing: Missing, named: Sequence[str]) -> bool:
     return listed and not open_ones and not (install.maybe or install.skipped or missing.places.unknown or bound)
 
 
-def _published(scope: Scope, one: Wanted) -> tuple[Fix, ...]:
+def _published(scope: Scope, one: Wanted) -> list[Fix]:
     """The builds of the pinned release that surely exist and that this host runs."""
     public = one.spec.partition("+")[0]
     keys = list(dict.fromkeys(c.index for c in scope.matrix.candidates(one.name, scope.host.platform)))
-    return tuple(
+    return [
         Fix("index", key.partition(":")[2] or key, do=f"{one.name}{public} from {scope.index_url(key) or 'PyPI'}")
         for key in _usable(scope, one, keys)[:3]
-    )
+    ]
 
 
 def _usable(scope: Scope, one: Wanted, keys: Sequence[str]) -> list[str]:
