@@ -281,6 +281,15 @@ def test_words_that_mean_nothing(
     assert message in said and "--not" not in said
 
 
+def test_without_the_reader_nothing_is_fetched(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with serving(WHEEL, True) as (url, log):
+        code, _, said = verify(capsys, "--index", url)
+    assert (code, json.loads(said)["error"]["reference"], log) == (2, "inspect-missing", [])
+
+
 def test_what_differs_is_named(root: Path, wheel: Path, edit: Edit, capsys: pytest.CaptureFixture[str]) -> None:
     edit('"torch (==2.8.0)"', '"torch==2.9.0"')
     edit('glibc: "2.17"', 'glibc: "2.12"')
