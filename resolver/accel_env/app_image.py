@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import ClosureError, UsageError
-from accel_env.model import Image
+from accel_env.model import Image, Subject
 
 if TYPE_CHECKING:
     from accel_env.matrix.load import Matrix
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 VENDOR = "vendor"
 UNPINNED = "image-unpinned"  # the warning, and the refusal, of a base whose digest nobody named
+_MUSL = "alpine"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 CHECKS_LABEL = "accel-env.checks"  # the path of the smoke checks in an image
 _REFERENCE = re.compile(r"[a-z0-9][a-z0-9._:/-]*[A-Za-z0-9._-]*")
@@ -85,7 +86,31 @@ def check_image(words: ImageWords, solution: Solution, matrix: Matrix) -> None:
             hint="`accel-env lock` with the same words says what to install in it, constrained to the torch that is there",
         )
     check_formats(options.formats)
+    if options.base:
+        _check_own(options.base.ref, solution, matrix)
     base_digest(solution, options.base or base_image(solution), options)
+
+
+def _check_own(ref: str, solution: Solution, matrix: Matrix) -> None:
+    """UsageError for a base whose name says that what was planned does not run on it: the build would tell that much later."""
+    said, planned = _python_of(ref, matrix), solution.python.removesuffix("t")
+    if said and said != planned:
+        raise UsageError("base-of-another-python", f"--base {ref} holds Python {said}; this plan is for Python {solution.python}",
+                         hint=f"add --python {said}, or name a base with Python {planned}")
+    bound = [pick.candidate.label for pick in solution.picks if any(n.subject is Subject.LIBC for n in pick.candidate.needs)]
+    if _MUSL in ref and bound:
+        raise UsageError("base-without-glibc", f"--base {ref} has musl for a C library, and {bound[0]} needs glibc",
+                         hint="name a base with glibc, such as one of Debian or Ubuntu")
+
+
+def _python_of(ref: str, matrix: Matrix) -> str:
+    """The Python that an image is known to hold, or that its tag tells where the image is one of Python's own; else empty."""
+    rows = [image for image in matrix.images() if image.python]
+    known = next((image.python for image in rows if image.ref == ref), "")
+    name, _, tag = ref.rpartition(":")
+    own = {image.ref.partition(":")[0] for image in rows if image.default}
+    told = re.match(r"3\.\d+", tag) if name.rpartition("/")[2] in own else None
+    return known or (told[0] if told else "")
 
 
 def vendor_base(text: str, matrix: Matrix, own: bool = False) -> str:

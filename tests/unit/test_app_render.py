@@ -11,6 +11,8 @@ from accel_env import app
 from accel_env.app_image import ImageWords
 from accel_env.errors import AccelEnvError
 
+DIGEST = "sha256:" + "0" * 64
+
 
 @pytest.mark.parametrize(
     ("host", "words", "reference"),
@@ -18,6 +20,9 @@ from accel_env.errors import AccelEnvError
         ("gaudi2-1.23", ImageWords(), "image-unpinned"),
         ("v100-r580", ImageWords(base="own 1"), "bad-base"),
         ("v100-r580", ImageWords(base="own:1"), "image-unpinned"),
+        ("v100-r580", ImageWords(base=f"python:3.11-slim-bookworm@{DIGEST}"), "base-of-another-python"),
+        ("v100-r580", ImageWords(base=f"mirror.example/library/python:3.9@{DIGEST}"), "base-of-another-python"),
+        ("v100-r580", ImageWords(base=f"alpine:3.20@{DIGEST}"), "base-without-glibc"),
         ("v100-r580", ImageWords(formats=("nothing",)), "unknown-format"),
         ("arc-a770", ImageWords(devel=True), "no-source-builds"),
     ],
