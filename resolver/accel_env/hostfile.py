@@ -152,6 +152,8 @@ def _look_up(given: Mapping[str, str], where: str, says_arch: bool, matrix: Matr
     buses = [ident for name, ident in table.vendors().items() if vendor in ("", name)]
     rows = [row for row in (table.by_pci(ident, given["pci_id"]) for ident in buses if given["pci_id"] and ident) if row]
     found = rows[0] if len(rows) == 1 else table.by_name(vendor or None, given["name"]) if given["name"] else None
+    if found and not rows and not says_arch and table.unheard(given["name"], found):
+        found = None  # a name that is understood in part may mean another product, or two
     if found is None and not (vendor and says_arch):
         text = given["name"] or given["pci_id"] or given["arch"]
         near = table.nearest(text)

@@ -85,6 +85,7 @@ BROKEN: list[tuple[Any, str]] = [
     ({"devices": [{"name": "V100", "memory_mib": "16"}]}, r"devices\[0\].memory_mib must be a whole number"),
     ({"devices": [{"name": "V100", "integrated": 1}]}, r"devices\[0\].integrated must be true"),
     ({"devices": [{"name": "RTX 9999"}]}, r"devices\[0\]: RTX 9999 is no single device"),
+    ({"devices": [{"name": "V100, RTX 5090"}]}, "V100, RTX 5090 is no single device"),
     ({"devices": [{"vendor": "nvidia", "name": "RTX 9999"}]}, "RTX 9999 is no single device"),
     ({"devices": [{"arch": "sm_90"}]}, "sm_90 is no single device"),
 ]
