@@ -65,9 +65,10 @@ def _why_image(field: Field, name: str, devices: str) -> Warned:
 def _nowhere(field: Field, name: str) -> bool:
     """True where every build of a package is for something else than these devices or of unknown make, and an image brings it."""
     slot = field.slots.get(field.matrix.modules().get(name, ""))
-    if slot is None or not field.matrix.brought(name, field.problem.host.platform):
-        return False
     foreign = (Subject.ARCH, Subject.STACK, Subject.CPU, Subject.OS)
+    brought = (field.ground.judge(one).failures for one in field.matrix.brought(name, field.problem.host.platform))
+    if slot is None or all(any(one.need.subject in foreign for one in failures) for failures in brought):
+        return False
     own = [entry.verdict.failures for entry in slot.entries if entry.candidate.name == name and entry.rank < SOURCE_RANK]
     return all(any(one.need.unknown or one.need.subject in foreign for one in failures) for failures in own)
 

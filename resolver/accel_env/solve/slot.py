@@ -75,6 +75,7 @@ class Lookup:
         self.versions: dict[str, dict[str, dict[str, int]]] = {}
         self.builds: dict[str, int] = {}
         self.provided: dict[str, dict[str, int]] = {}
+        self._known: dict[tuple[object, ...], int] = {}
         bit = 1
         for entry in slot.entries:
             candidate = entry.candidate
@@ -89,6 +90,13 @@ class Lookup:
 
     def mask(self, need: Need) -> int:
         """The candidates that meet a need on torch or on a package; the same answer as `satisfies`, for a whole slot."""
+        # many needs differ in the fact behind them alone
+        same = (need.subject, need.name, need.allows, need.values, need.abi, need.when)
+        if same not in self._known:
+            self._known[same] = self._mask(need)
+        return self._known[same]
+
+    def _mask(self, need: Need) -> int:
         name = "torch" if need.subject is Subject.TORCH else need.name
         fitting = union(self._fitting(need.allows, self.versions.get(name, {})))
         if compiled_against(need):
