@@ -3,7 +3,7 @@
 
 A cell is written when every file and the base image are known by hash; README.md lists the others with what is missing.
 The closure over what the matrix does not model is asked of PyPI, so the network is needed; the cut-off is the matrix's date.
-`--programs` needs no network: after a change of the smoke checks it puts them into the folders that are there.
+`--programs` needs no network: it puts the smoke checks into the folders that are there, which are kept without.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from accel_env.smoke.local import PROGRAM
 README = "README.md"
 HEAD = """# Cells
 
-One folder per cell of `matrix/cells.yaml` whose every file is known by hash: `Dockerfile`, `requirements.lock`, `plan.json`, and
-`checks.py`, the smoke checks that the image holds at `/opt/accel-env/checks.py`.
+One folder per cell of `matrix/cells.yaml` whose every file is known by hash: `Dockerfile`, `requirements.lock`, `plan.json`.
+`accel-env build dockerfiles/CELL` makes the image; it puts `checks.py` beside them, the smoke checks that the image holds at
+`/opt/accel-env/checks.py`. To build with another tool, `scripts/render_cells.py --programs` puts it into every folder.
 Written by `scripts/render_cells.py`; do not edit. `accel-env cells show CELL` tells why a cell looks as it does, and
 `accel-env render` with the same words writes the other files too. The digest of the matrix in a folder, and the release of
 uv, are those that first gave exactly these files: a change of the matrix that touches no plan touches no folder.
@@ -43,11 +44,11 @@ def main(words: list[str] | None = None) -> int:
     root = Path(__file__).resolve().parents[1] / "dockerfiles"
     parser.add_argument("--into", type=Path, default=root, metavar="DIR", help="another folder than dockerfiles")
     parser.add_argument("--overlay", action="append", default=[], metavar="FILE", help="a site's own facts; repeat for several")
-    parser.add_argument("--programs", action="store_true", help="only the smoke checks in the folders that are there")
+    parser.add_argument("--programs", action="store_true", help="only put the smoke checks into the folders that are there")
     given = parser.parse_args(words)
     try:
         if given.programs:
-            wrong = programs(given.into, check=given.check)
+            wrong = programs(given.into)
         else:
             wrong = render(given.cells, given.into, check=given.check, overlays=tuple(given.overlay))
     except AccelEnvError as error:
@@ -61,13 +62,12 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
-def programs(root: Path, *, check: bool) -> list[str]:
-    """Writes or compares the smoke checks alone; gives a line per file that was or would be changed."""
-    changed = []
-    for folder in sorted(path.parent for path in root.glob(f"*/{PROGRAM}")):
-        before = contents(folder)
-        changed += put(folder, before, {**before, PROGRAM: program()}, check)
-    return changed
+def programs(root: Path) -> list[str]:
+    """Writes the smoke checks alone; gives a line per folder."""
+    folders = sorted(path.parent for path in root.glob("*/Dockerfile"))
+    for folder in folders:
+        write_files(folder, {PROGRAM: program()})
+    return [f"{folder.name}/{PROGRAM} written" for folder in folders]
 
 
 def render(names: Iterable[str], root: Path, *, check: bool, overlays: tuple[str, ...] = ()) -> list[str]:
@@ -99,8 +99,9 @@ def render(names: Iterable[str], root: Path, *, check: bool, overlays: tuple[str
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The files of a cell's folder."""
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()} if folder.is_dir() else {}
+    """The files of a cell's folder, but for what a build puts there."""
+    names = sorted(path for path in folder.glob("*") if path.is_file() and path.name != PROGRAM)
+    return {path.name: path.read_bytes() for path in names}
 
 
 def put(folder: Path, before: Mapping[str, bytes], wanted: Mapping[str, bytes], check: bool) -> list[str]:

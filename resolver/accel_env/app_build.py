@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel_env.errors import BuildError, UsageError, VerifyError
@@ -43,6 +44,7 @@ def build(words: BuildWords, watch: Callable[[Event], None] = _silent) -> Json:
     from accel_env.build.find import find_engine
     from accel_env.build.folder import read_folder, read_record
 
+    _complete(words.folder)
     folder = read_folder(words.folder)
     record = read_record(folder)
     _check_secrets(words.secrets)
@@ -64,6 +66,7 @@ def verify(words: BuildWords, watch: Callable[[Event], None] = _silent, say: Cal
     from accel_env.build.find import find_engine
     from accel_env.build.folder import read_folder, read_record
 
+    _complete(words.folder)
     folder = read_folder(words.folder)
     record = read_record(folder)
     _check_secrets(words.secrets)
@@ -92,6 +95,22 @@ def verify(words: BuildWords, watch: Callable[[Event], None] = _silent, say: Cal
     written = _write_record(folder, one, notes) if _worth_keeping(record, one) else []
     return {"schema": "accel-env/verified/1", "status": "identical", **_told(folder, one, results[0], info), "seconds": seconds,
             "recorded": bool(record), "notes": notes, "written": written}  # fmt: skip
+
+
+def _complete(place: str) -> None:
+    """Puts the smoke checks into a folder whose Dockerfile copies them and that is kept without, as those of dockerfiles/ are."""
+    from accel_env.lock.write import write_files
+    from accel_env.smoke.checks import program
+    from accel_env.smoke.local import PROGRAM
+
+    folder = Path(place)
+    try:
+        recipe = (folder / "Dockerfile").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return  # who reads the folder says what is wrong with it
+    copied = any(line.startswith("COPY ") and PROGRAM in line.split() for line in recipe.splitlines())
+    if copied and not (folder / PROGRAM).exists():
+        write_files(folder, {PROGRAM: program()})
 
 
 def _request(words: BuildWords, folder: Folder, info: EngineInfo) -> BuildRequest:

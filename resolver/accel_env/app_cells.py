@@ -247,11 +247,12 @@ def files(
 
 
 def _render(lock: Lock, plan: Json, options: RenderOptions) -> dict[str, bytes]:
-    """What is kept of a rendered folder: what a build needs, and the plan. pylock.toml repeats the lock with addresses."""
+    """What is kept of a rendered folder: what a build needs, and the plan. pylock.toml repeats the lock with addresses; the smoke
+    checks are the same in every folder, and `build` puts them in."""
     from accel_env.lock.write import lock_files
     from accel_env.render import render
     from accel_env.render.compose import context_files
 
     written = render(lock.solution, lock, lock_files(lock), plan_bytes(plan), options)
     kept = (DOCKERFILE, PLAN, REQUIREMENTS, *context_files(lock.solution, lock, options))
-    return {name: written[name] for name in sorted(set(kept))}
+    return {name: written[name] for name in sorted(set(kept) - set(options.programs))}

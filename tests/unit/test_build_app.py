@@ -17,6 +17,7 @@ from accel_env.app_build import BuildWords
 from accel_env.build import find, folder
 from accel_env.build.engine import BuildRequest, Built, Engine, EngineInfo, ImageDetails, Ran, RunRequest, Step, Watcher
 from accel_env.errors import AccelEnvError, BuildError, InputError, UsageError, VerifyError
+from accel_env.smoke.checks import program
 
 DOCKERFILE = """\
 ARG SOURCE_DATE_EPOCH="1795996800"
@@ -150,6 +151,19 @@ def test_build_tells_and_records_the_digests(use: Use, rendered: Path) -> None:
     assert record["config"] == answer["config"] and record["layers"] == [digest(BASE), digest(Made().layer)]
     assert record["engine"] == "docker" and record["version"] == "26" and record["epoch"] == 1795996800
     assert json.dumps(answer)
+
+
+def test_a_folder_that_is_kept_without_the_checks_gets_them(use: Use, rendered: Path) -> None:
+    use(FakeEngine())
+    app_build.build(BuildWords(str(rendered)))
+    assert not (rendered / "checks.py").exists(), "no Dockerfile asks for them"
+    recipe = DOCKERFILE.replace("COPY requirements.lock ", "COPY requirements.lock checks.py ")
+    (rendered / "Dockerfile").write_text(recipe)
+    app_build.build(BuildWords(str(rendered)))
+    assert (rendered / "checks.py").read_bytes() == program()
+    (rendered / "checks.py").write_text("mine")
+    app_build.verify(BuildWords(str(rendered)))
+    assert (rendered / "checks.py").read_text() == "mine"
 
 
 def test_another_recipe_has_another_name(use: Use, rendered: Path) -> None:

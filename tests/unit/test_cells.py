@@ -185,9 +185,7 @@ def test_a_committed_folder_is_whole_and_says_nothing_of_a_machine(folder: Path,
     assert {"Dockerfile", "requirements.lock", "plan.json"} <= names
     dockerfile, lock = (folder / "Dockerfile").read_text(), (folder / "requirements.lock").read_text()
     copied = {name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE) for name in line.split()}
-    assert copied <= names
-    if "checks.py" in copied:
-        assert (folder / "checks.py").read_bytes() == program(), "run scripts/render_cells.py --programs"
+    assert copied - {"checks.py"} <= names, "what a build does not put there itself"
     assert all("@sha256:" in line for line in re.findall(r"^FROM .+", dockerfile, re.MULTILINE))
     pins = re.findall(r"^\S+(?:==| @ )\S+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\\n)?)+$", lock, re.MULTILINE)
     assert len(pins) == len(re.findall(r"^[\w.-]+(?:==| @ )", lock, re.MULTILINE))
@@ -281,11 +279,8 @@ def test_the_smoke_checks_alone(tmp_path: Path, script: ModuleType, capsys: pyte
         (tmp_path / name / "checks.py").write_text("old")
         (tmp_path / name / "Dockerfile").write_text("FROM x")
     (tmp_path / "without").mkdir()
-    words = ["--programs", "--into", str(tmp_path)]
-    assert script.main([*words, "--check"]) == 1
-    assert "one/checks.py differs" in capsys.readouterr().err
-    assert script.main(words) == 0
-    assert script.main([*words, "--check"]) == 0
+    assert script.main(["--programs", "--into", str(tmp_path)]) == 0
+    assert "one/checks.py written" in capsys.readouterr().err
     assert (tmp_path / "two" / "checks.py").read_bytes() == program()
     assert (tmp_path / "one" / "Dockerfile").read_text() == "FROM x"
     assert not list((tmp_path / "without").iterdir())
